@@ -99,6 +99,17 @@ def test_what_a_program_may_notice_does_not_mean_the_same(case):
         ("from a import main", False),
         ("parser(description=__doc__)", True),
         ("f.__doc__ = 'a'", False),
+        ("def f(): pass\nprint(f.__doc__)", False),
+        ("def f(): pass\nf = find()\nprint(f.__doc__)", True),
+        ("def f(): pass\ndef g(f): print(f.__doc__)", True),
+        ("import f.g\nclass f: pass\nprint(f.__doc__)", True),
+        ("from g import *\nclass A:\n    def f(self): pass\nprint(f.__doc__)", True),
+        ("from g import main as f\ndef f(): pass\nprint(f.__doc__)", True),
+        ("def f(): pass\nmatch x:\n    case [*f]: print(f.__doc__)", True),
+        ("def f(): pass\nmatch x:\n    case {**f}: print(f.__doc__)", True),
+        ("def f(): pass\ntry: pass\nexcept A as f: print(f.__doc__)", True),
+        ("def main(): pass\nprint(main.__doc__)", True),
+        ("print(type(x).__doc__)", True),
         ("from a import Any", True),
         ("from typing import Any", False),
         ("def f(a: main): pass", False),
@@ -108,4 +119,13 @@ def test_what_a_program_may_notice_does_not_mean_the_same(case):
 def test_who_hands_a_definition_on_may_read_its_annotations_and_docstring(source, read):
     """BX-1: a call does not; a language's own way to read them does."""
     same = Sameness("", frozenset({"main"}), frozenset({"Any"}), frozenset({"__doc__"}))
-    assert is_read_in(source.encode(), same) is read
+    assert is_read_in(source.encode(), same, changed=True) is read
+
+
+def test_a_bare_docstring_is_that_of_the_module_itself():
+    """BX-1: a script that prints its own one does not read those of others."""
+    same = Sameness("", frozenset({"main"}), frozenset(), frozenset({"__doc__", "getdoc"}))
+    own = b"parser(description=__doc__)"
+    assert not is_read_in(own, same, changed=False)
+    assert is_read_in(own + b"\nfrom other import __doc__", same, changed=False)
+    assert is_read_in(own + b"\nprint(other.__doc__)", same, changed=False)

@@ -37,6 +37,9 @@ _PASSED_ON = frozenset({"staticmethod", "classmethod", "property", "setter", "ge
 """Decorators of the language, which read neither annotations nor docstrings."""
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 class Sameness(Struct, frozen=True):
     """In what two versions differ although they mean the same, unless something reads that."""
 
@@ -71,16 +74,34 @@ def is_document(path: str) -> bool:
     return _DOCUMENT.fullmatch(path) is not None
 
 
-def is_read_in(source: bytes, same: Sameness) -> bool:
-    """Return whether a Python module may read what differs: it hands a definition on, or imports a dropped name."""
+def is_read_in(source: bytes, same: Sameness, *, changed: bool) -> bool:
+    """Return whether a Python module may read what differs: it hands a definition on, or imports a dropped name.
+
+    A bare `__doc__` is the module's own, so it counts in a `changed` module; that of a function or class which the
+    module names, and binds to nothing else, is its own, too.
+    """
     try:
         stripped = _Stripped(source)
     except NO_PYTHON:
         return True
     nodes = list(ast.walk(stripped.tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    defined = {id(node): node.name for node in nodes if isinstance(node, _DEFINITIONS)}
+    # Also the names of keywords in calls, which bind nothing.
+    bound = {
+        name.partition(".")[0]
+        for node in nodes
+        if id(node) not in defined and not isinstance(getattr(node, "ctx", None), ast.Load)
+        for field in ("id", "arg", "name", "asname", "rest")
+        if isinstance(name := getattr(node, field, None), str)
+    }
+    own = frozenset[str]() if "*" in bound else {*defined.values()} - bound - same.names
     for node in nodes:
         match node:
+            case ast.Name(id="__doc__") if not changed:
+                pass
+            case ast.Attribute(value=ast.Name(id=name), attr="__doc__") if name in own:
+                pass
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
                 if name in same.readers or (name in same.names and id(node) not in called):
                     return True

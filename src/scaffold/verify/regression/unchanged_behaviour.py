@@ -91,8 +91,8 @@ async def _has_reader(git: Git, commit: Commit, changes: Sequence[PathChange], s
     modules = [path for path in found if not is_test(path)]
     if len(modules) > MOST_READERS:
         return True
-    sources, whole = (
-        await batch_contents(git, [f"{commit}:{path}" for path in modules]),
-        Sameness("", names, imported, readers),
+    sources = zip(modules, await batch_contents(git, [f"{commit}:{path}" for path in modules]), strict=True)
+    whole, changed = Sameness("", names, imported, readers), {each.path for each in changes}
+    return await asyncio.to_thread(
+        lambda: any(is_read_in(source or b"", whole, changed=path in changed) for path, source in sources)
     )
-    return await asyncio.to_thread(lambda: any(is_read_in(source or b"", whole) for source in sources))
