@@ -86,6 +86,44 @@ def test_lines_that_both_sides_of_a_union_add_at_the_end_stay_with_what_is_befor
     assert merged == FileResolved("# News\n\n- A\n  (by Bob)\n- B\n  (by Bob)\n\n- old\n", "union")
 
 
+@pytest.mark.parametrize(
+    ("mine", "other", "merged"),
+    [
+        ("## New\n\n- a\n\n", "## New\n\n- b\n\n", "## New\n\n- a\n- b\n\n"),
+        ("New\n===\n- a\n\n", "New\n===\n- b\n\n", "New\n===\n- a\n- b\n\n"),
+        ("## New\n- a\n\n## Old\n- c\n\n", "## Old\n- b\n\n", "## New\n- a\n\n## Old\n- c\n- b\n\n"),
+        (
+            "## New\n\n### Added\n- a\n\n### Fixed\n- c\n\n",
+            "## New\n\n### Added\n- b\n\n",
+            "## New\n\n### Added\n- a\n- b\n\n### Fixed\n- c\n\n",
+        ),
+        (
+            "## New\n\n### Added\n- a\n\n",
+            "## New\n\n### Fixed\n- b\n\n",
+            "## New\n\n### Added\n- a\n\n### Fixed\n- b\n\n",
+        ),
+        ("## A\n- a\n## A\n- c\n", "## A\n- b\n", "## A\n- a\n## A\n- c\n## A\n- b\n"),
+    ],
+)
+def test_a_heading_that_both_sides_of_a_union_add_is_there_once(mine, other, merged):
+    """AL-13: over the lines of both, each below its own heading; one that is repeated within a side says nothing."""
+    sides = (NEWS.replace("- old", f"{side}- old") for side in (mine, other))
+    expected = FileResolved(NEWS.replace("- old", f"{merged}- old"), "union")
+    assert merge_file(FileVersions("NEWS.md", NEWS, *sides), union=True) == expected
+
+
+HEADED = st.lists(st.sampled_from(["# A", "# B", "## C", "## D", "- a", "- b", "- c", ""]), max_size=9)
+
+
+@given(HEADED, HEADED)
+def test_a_union_with_headings_loses_and_invents_no_line(ours, theirs):
+    """AL-13."""
+    base = FileVersions("NEWS.md", "x\n", *("x\n" + "".join(f"{line}\n" for line in each) for each in (ours, theirs)))
+    merged = merge_file(base, union=True)
+    assert isinstance(merged, FileResolved), merged
+    assert set(merged.text.split("\n")) - {""} == {"x", *ours, *theirs} - {""}
+
+
 ADDOPTS = "[tool.pytest.ini_options]\naddopts = [{}]\n"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from scaffold.landing.conflicts.line_merge import heading_level, is_underline
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_entities import parse_python
 from scaffold.plan.text.bounded import read_json
@@ -32,7 +33,7 @@ class Unit(Struct, frozen=True):
     text: str
     named: bool = False
     entry: bool = False
-    """Whether it is inside of a bracket, where what both sides add to one place may be one thing or two."""
+    """Whether it is a heading or inside of a bracket: what both sides add to one place may be one thing or two."""
 
 
 Parts = dict[str, list[Unit]]
@@ -65,7 +66,10 @@ def without_number(place: str) -> str:
 
 
 def _line_units(text: str) -> Iterator[tuple[str, Unit]]:
-    yield from (("", Unit(line)) for line in text.split("\n") if line.strip())
+    lines = text.split("\n")
+    for before, line, after in zip(("", *lines), lines, (*lines[1:], ""), strict=False):
+        if line.strip():
+            yield "", Unit(line, entry=heading_level(line, after) > 0 or is_underline(line, before))
 
 
 def _python_units(text: str) -> Iterator[tuple[str, Unit]]:

@@ -14,6 +14,9 @@ Line = TypeVar("Line", bound=Hashable)
 MAX_PAIRS = 2_000_000
 """The limit for pairs of equal lines in the differing part of two versions: some seconds of work."""
 Key = TypeVar("Key", bound=Hashable)
+_HEADING = re.compile(r"(#{1,6})\s+\S")
+_UNDERLINE = re.compile(r"(=|-)\1{2,}\s*$")
+"""Headings of Markdown, and of most texts for people."""
 SETS = re.compile(
     r"(project\.(dependencies|keywords|classifiers|optional-dependencies\..+)|build-system\.requires"
     r"|dependency-groups\..+|package\.(keywords|categories)|features\..+|keywords)"
@@ -78,6 +81,58 @@ def _union_region(was: Sequence[str], mine: Sequence[str], other: Sequence[str])
         if added is None:
             raise NotMergeable("both sides change existing lines, and a union only covers added lines")
         return [*added[0], *added[1]]
+    return _union_sections(mine, other) or _one_after_other(mine, other)
+
+
+def _union_sections(mine: Sequence[str], other: Sequence[str]) -> Sequence[str] | None:
+    """Return what both sides add, with a heading that both add once; None if they add none of the same text."""
+    ours, theirs = _sections(mine), _sections(other)
+    if ours is None or theirs is None or not (ours.keys() & theirs.keys()) - {()}:
+        return None
+    merged: list[str] = []
+    for path in merged_keys((), tuple(ours), tuple(theirs)):
+        if path and merged and merged[-1].strip() and "\n" in (*mine, *other):
+            merged.append("\n")
+        own, others = ours.get(path, []), theirs.get(path, [])
+        start = _empty_at_start(own, others)
+        merged += [*path[-1:], *own[:start], *_one_after_other(own[start:], others[start:])]
+    return merged
+
+
+def _sections(lines: Sequence[str]) -> dict[tuple[str, ...], list[str]] | None:
+    """Return the lines below each heading, by its text behind those above it; None if one is repeated."""
+    path: list[tuple[int, str]] = []
+    sections: dict[tuple[str, ...], list[str]] = {(): []}
+    above, below = ("", *lines), (*lines[1:], "")
+    for before, line, after in zip(above, lines, below, strict=False):
+        level = heading_level(line, after)
+        if not level:
+            if not is_underline(line, before):
+                sections[tuple(text for _, text in path)].append(line)
+            continue
+        text = line if _HEADING.match(line) else line + after
+        path = [*((higher, text) for higher, text in path if higher < level), (level, text)]
+        key = tuple(text for _, text in path)
+        if key in sections:
+            return None
+        sections[key] = []
+    return sections
+
+
+def heading_level(line: str, below: str) -> int:
+    """Return the level of the heading that a line is by itself or by the line below it; 0 if it is none."""
+    if marked := _HEADING.match(line):
+        return len(marked[1])
+    return (1 if below[0] == "=" else 2) if is_underline(below, line) else 0
+
+
+def is_underline(line: str, above: str) -> bool:
+    """Return whether a line makes the one above it a heading."""
+    begins = (_UNDERLINE.match(above), _HEADING.match(above))
+    return bool(_UNDERLINE.match(line) and above.strip() and not any(begins))
+
+
+def _one_after_other(mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     start = _empty_at_start(mine, other)
     end = _empty_at_start(mine[start:][::-1], other[start:][::-1])
     first, second = mine[: len(mine) - end], other[start:]
