@@ -136,11 +136,12 @@ async def starting_point(repo: Repository) -> CheckoutStatus:
     What a partial clone lacks of them is fetched. Raises RepositoryError if that fails, and as `checkout_status` does.
     """
     if head := await resolve(repo.git, "HEAD"):
-        await _fetch_files(repo, head)
+        await complete_commit(repo, head)
     return await checkout_status(repo)
 
 
-async def _fetch_files(repo: Repository, commit: Commit) -> None:
+async def complete_commit(repo: Repository, commit: Commit) -> None:
+    """Fetch the files that a partial clone lacks of a commit; RepositoryError, with the command, if that fails."""
     promised = await repo.git("config", "--get-regexp", r"^remote\..*\.promisor$", ok=frozenset({0, 1}))
     if not promised.out:
         return

@@ -191,8 +191,8 @@ async def test_a_run_in_a_partial_clone_starts_with_all_files_and_fetches_no_oth
     if await missing_objects(partial, "HEAD~1"):
         with pytest.raises(PermanentGitError, match="partial clone") as caught:
             await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
-        fix = caught.value.fix.partition("`")[2].split("`")
-        await sh(f"git config --unset remote.origin.uploadpack; {fix[0]}; {fix[2]}", cwd=partial.root)
+        fix = caught.value.fix.split("`")[1]
+        await sh(f"git config --unset remote.origin.uploadpack; {fix}", cwd=partial.root)
     await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
 
 

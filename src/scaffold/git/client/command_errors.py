@@ -72,8 +72,7 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     if _ABSENT.search(stderr):
         return PermanentGitError(
             f"`{_command_text(args)}` needs objects that are missing in {cwd}: it is a partial clone",
-            "fetch them first: `git config --unset-all remote.origin.partialclonefilter`, "
-            "then `git fetch --refetch origin`",
+            "fetch them: `git fetch --refetch --no-filter origin`",
         )
     if full := _FULL.search(stderr):
         return GitError(f"`{_command_text(args)}` in {cwd}: {full[0].lower()}", "free some space, then retry")

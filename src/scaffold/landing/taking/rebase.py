@@ -19,6 +19,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
 from scaffold.git.commits import is_ancestor, is_contained, tree_of
+from scaffold.git.repository import complete_commit
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import LandedAttempt, record_attempt, session_tip
@@ -69,6 +70,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
     if await is_ancestor(context.git, base, tip):
         return None
     await require_not_checked_out(context, run, f"scaffold rebase {run.id}")
+    await complete_commit(context.repository, base)
     commits = await commits_between(context.git, context.store, run, old=base, new=tip)
     onto, base_tree = base, str(await tree_of(context.git, base))
     tree = base_tree
