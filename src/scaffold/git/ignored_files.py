@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
+from scaffold.core.plan import Finding, Plan, forced_files
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 
@@ -82,6 +83,44 @@ async def _matching_rules(git: Git, paths: Collection[str], *options: str) -> As
     for file, line, pattern, path in zip(records[::4], records[1::4], records[2::4], records[3::4], strict=False):
         if not pattern.startswith("!"):
             yield path.removeprefix("./"), IgnoreRule(file, line, pattern)
+
+
+async def ignored_declarations(git: Git, plan: Plan) -> tuple[Finding, ...]:
+    """Return an error for each file that a plan declares and git ignores, so that it would not be part of the work.
+
+    None if the plan also changes the rule, or requires the file by `must_exist`: then it is added as by `git add -f`.
+    """
+    changed = [entry for action in plan.actions for entry in action.files]
+    declared = [
+        (goal, action, entry, start)
+        for goal in plan.goals
+        for action in goal.actions
+        for entry in dict.fromkeys(action.files)
+        if (start := _literal_start(entry)) and entry not in forced_files(action.files, action.contract)
+    ]
+    rules = await ignoring_rules(git, {start for *_, start in declared})
+    # A folder may be ignored and have tracked files.
+    kept = (await git("ls-files", "-z", "--", *(f":(top,literal){path}" for path in rules))).records if rules else ()
+    return tuple(
+        Finding(
+            code="ignored-file",
+            severity="error",
+            goal=goal.name,
+            action=action.key,
+            message=f"git ignores `{entry}` of action `{action.key}`, by {rule}: it would not be part of the work",
+            fix="Change that rule, or declare the file to be added nevertheless: also list it in `must_exist` of the "
+            "action's contract.",
+        )
+        for goal, action, entry, start in declared
+        if (rule := rules.get(start)) and rule.file not in changed and not any(each.startswith(start) for each in kept)
+    )
+
+
+def _literal_start(entry: str) -> str:
+    """Return the path that an entry of `files` begins with: all of it, or the folder before its first wildcard."""
+    path = entry.removeprefix("./")
+    first = min((path.find(mark) for mark in WILDCARDS if mark in path), default=len(path))
+    return path if first == len(path) else path[: path.rfind("/", 0, first) + 1]
 
 
 async def newly_ignored(

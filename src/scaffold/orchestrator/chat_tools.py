@@ -119,7 +119,7 @@ def goal_tools(control: ChatRunControl) -> tuple[Tool, ...]:
     waits = "It does not start yet: start_goal starts it once the user agrees."
     return (
         structs.replace(create_goal, run=run, description=f"{create_goal.description} {waits}"),
-        create_actions_tool(proposals),
+        create_actions_tool(proposals, control.context.git),
     )
 
 

@@ -1,6 +1,7 @@
 """The planner's turn in process: what it can and cannot read, and the plan of a request."""
 
 import asyncio
+from pathlib import Path
 from random import Random  # noqa: TID251 - seeded
 
 import yaml
@@ -105,6 +106,19 @@ def test_the_planner_reads_files_but_no_secrets_and_writes_none(context):
         assert (result.failed, "hunter2" in result.content, "root:" in result.content) == (True, False, False)
     found = asyncio.run(tools["search_files"].run({"pattern": "hunter2"}))
     assert "TOKEN=hunter2" not in found.content
+
+
+def test_a_planner_that_declares_an_ignored_file_is_told_the_rule_at_once(context, tmp_path):
+    """BX-30: as `plan check` tells a user, before the action is in the plan."""
+    (context.repository.root / ".gitignore").write_text("*.log\n")
+    run = opened(context)
+    tasks = [action("a", effects=["done"], check="true", files=[file]) for file in ("a.log", "a.txt")]
+    steps = [create_goal_call("g", "done"), *(create_actions_call("g", each) for each in tasks)]
+    assert isinstance(laid_out(context, run, tmp_path, steps), PlanWritten)
+    (stored,) = context.store.actions.for_run(run.id)
+    assert stored.files == ("a.txt",)
+    (turn,) = context.store.turns.for_run(run.id)
+    assert "git ignores `a.log` of action `a`, by `*.log` in .gitignore, line 1" in Path(turn.log_file).read_text()
 
 
 def test_lint_errors_refuse_a_plan_and_warnings_do_not(context):

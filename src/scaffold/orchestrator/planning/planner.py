@@ -65,7 +65,7 @@ async def plan_run(
 
     def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
         listed = [listing.tool()] if listing else []
-        return tuple(map(watch, (*planning_tools(proposals), *listed, *read_tools)))
+        return tuple(map(watch, (*planning_tools(proposals, context.git), *listed, *read_tools)))
 
     def faults(draft: PlanDraft) -> tuple[Finding, ...]:
         return (

@@ -1,11 +1,16 @@
 """Tools of planning agents, which read the run and propose changes; only evidence makes an assertion true."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
+from msgspec import structs
+
+from scaffold.core.errors import GitError
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import GoalSpec, TaskType
+from scaffold.core.plan import GoalSpec, Plan, TaskType
 from scaffold.core.tool import Tool
+from scaffold.git.client.command_line import Git
+from scaffold.git.ignored_files import ignored_declarations
 from scaffold.orchestrator.planning.evidence_check import EvidenceCheck, nothing_to_check, summarize_finding
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.reports import (
@@ -57,15 +62,21 @@ ACTION_SCHEMA["required"] = ["key", "description", "effects"]
 """`kind` defaults to primitive, `preconditions` to none."""
 
 
-def planning_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
-    """Return the tools of the planner, which turns a request into goals and actions."""
-    return (create_goal_tool(proposals), create_actions_tool(proposals), _get_goal(proposals), _list_actions(proposals))
+def planning_tools(proposals: ProposalTarget, git: Git | None = None) -> tuple[Tool, ...]:
+    """Return the tools of the planner, which turns a request into goals and actions.
+
+    With `git` they refuse to declare files that it ignores.
+    """
+    create_actions = create_actions_tool(proposals, git)
+    return (create_goal_tool(proposals), create_actions, _get_goal(proposals), _list_actions(proposals))
 
 
-def supervisor_tools(proposals: ProposalTarget, check: EvidenceCheck = nothing_to_check) -> tuple[Tool, ...]:
+def supervisor_tools(
+    proposals: ProposalTarget, check: EvidenceCheck = nothing_to_check, git: Git | None = None
+) -> tuple[Tool, ...]:
     """Return the tools of a supervisor's agent, which decomposes, replans and judges; `check` checks its evidence."""
     return (
-        *planning_tools(proposals),
+        *planning_tools(proposals, git),
         _update_action(proposals),
         _dispatch_action(proposals),
         _update_world_state(proposals, check),
@@ -106,8 +117,8 @@ def create_goal_tool(proposals: ProposalTarget) -> Tool:
     )
 
 
-def create_actions_tool(proposals: ProposalTarget) -> Tool:
-    """Return `goap_create_actions`."""
+def create_actions_tool(proposals: ProposalTarget, git: Git | None = None) -> Tool:
+    """Return `goap_create_actions`; with `git` it refuses files that git ignores, while others can be chosen."""
 
     async def answer(args: Args) -> Mapping[str, Any]:
         goal = find_goal(proposals, args["goal"])
@@ -115,6 +126,11 @@ def create_actions_tool(proposals: ProposalTarget) -> Tool:
         specs = read_proposed_actions(args["actions"], parent=parent)
         # Read before the change: a call may be repeated, and the answer says which actions existed.
         known = {action.key for action in goal.actions}
+        if git is not None:
+            new = structs.replace(goal, actions=tuple(spec for spec in specs if spec.key not in known))
+            await _reject_ignored(
+                git, Plan(goals=(*proposals.draft.plan.goals, new)), {spec.key for spec in new.actions}
+            )
         proposals.change(CreateActions(goal.name, specs))
         return {
             "goal": goal.name,
@@ -132,6 +148,15 @@ def create_actions_tool(proposals: ProposalTarget) -> Tool:
         ),
         answer,
     )
+
+
+async def _reject_ignored(git: Git, plan: Plan, keys: Collection[ActionKey]) -> None:
+    try:
+        ignored = [finding for finding in await ignored_declarations(git, plan) if finding.action in keys]
+    except GitError:
+        return  # those that run the plan find it
+    if ignored:
+        raise ChangeRejected("; ".join(finding.message for finding in ignored), ignored[0].fix)
 
 
 def _get_goal(proposals: ProposalTarget) -> Tool:

@@ -104,7 +104,9 @@ class SupervisorAgent:
         request = structs.replace(request, news=recent_events(self._run_context.store, self._run, goal))
         proposals = GoalScopedProposals(LiveProposals(self._run_context, self._run, dispatch), goal.name)
         step_tools = StepTools(
-            tools=supervisor_tools(proposals, BranchEvidence(self._run_context, self._run, goal_id)),
+            tools=supervisor_tools(
+                proposals, BranchEvidence(self._run_context, self._run, goal_id), self._run_context.git
+            ),
             idle=lambda: no_effect_reason(self._run_context.store, self._run, goal),
         )
         return await self._with_model(
@@ -137,7 +139,9 @@ class SupervisorAgent:
         known = only_errors(read_draft(self._run_context.store, self._run).findings(goal.name))
         evidence = BranchEvidence(self._run_context, self._run, goal.id)
         return TurnRules(
-            tools=lambda proposals: supervisor_tools(GoalScopedProposals(proposals, goal.name), evidence),
+            tools=lambda proposals: supervisor_tools(
+                GoalScopedProposals(proposals, goal.name), evidence, self._run_context.git
+            ),
             faults=goal_plan_check(goal.name)
             if compound is None
             else compound_plan_check(goal.name, compound.key, known),

@@ -13,10 +13,9 @@ from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.cli.wiring import repository_here
 from scaffold.core.errors import GitError, PlanInvalid, RepositoryError, UsageError
-from scaffold.core.plan import Finding, Plan, forced_files, is_review_role
+from scaffold.core.plan import Finding, Plan, is_review_role
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.git.client.command_line import Git
-from scaffold.git.ignored_files import WILDCARDS, ignoring_rules
+from scaffold.git.ignored_files import ignored_declarations
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.analysis.lint import LintReport, lint
 from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
@@ -88,7 +87,7 @@ def check_plan_file(file: str) -> CheckedPlan:
         tasks = tasks_in(text, name)
         if tasks is not None:
             plan = tasks.plan()
-            report = lint(plan).after((*tasks.document.warnings, *ignored_declarations(plan)))
+            report = lint(plan).after((*tasks.document.warnings, *declared_but_ignored(plan)))
             report = replace(report, findings=with_task_positions(report.findings, tasks.document.tasks))
             return CheckedPlan(name=name, plan=plan, report=report, notes=(*tasks.notes(), *LIST_FILES))
         if name.endswith(MARKDOWN):
@@ -103,54 +102,17 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report((_not_text(source, error),)))
     except PlanInvalid as error:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
-    report = lint(plan).after((*warnings, *ignored_declarations(plan)))
+    report = lint(plan).after((*warnings, *declared_but_ignored(plan)))
     report = replace(report, findings=with_positions(report.findings, root))
     return CheckedPlan(name=name, plan=plan, report=report, notes=_files_notes(plan))
 
 
-def ignored_declarations(plan: Plan) -> tuple[Finding, ...]:
-    """Return an error for each declared file that git ignores here, so that it would not be part of the work.
-
-    None if the plan also changes the rule, or requires the file by `must_exist`: then it is added as by `git add -f`.
-    """
+def declared_but_ignored(plan: Plan) -> tuple[Finding, ...]:
+    """Return an error for each declared file that git ignores in the repository here; none outside of one."""
     try:
-        return run_async(_find_ignored(repository_here().git, plan))
+        return run_async(ignored_declarations(repository_here().git, plan))
     except (RepositoryError, GitError):
         return ()
-
-
-async def _find_ignored(git: Git, plan: Plan) -> tuple[Finding, ...]:
-    changed = [entry for action in plan.actions for entry in action.files]
-    declared = [
-        (goal, action, entry, start)
-        for goal in plan.goals
-        for action in goal.actions
-        for entry in dict.fromkeys(action.files)
-        if (start := _literal_start(entry)) and entry not in forced_files(action.files, action.contract)
-    ]
-    rules = await ignoring_rules(git, {start for *_, start in declared})
-    # A folder may be ignored and have tracked files.
-    kept = (await git("ls-files", "-z", "--", *(f":(top,literal){path}" for path in rules))).records if rules else ()
-    return tuple(
-        Finding(
-            code="ignored-file",
-            severity="error",
-            goal=goal.name,
-            action=action.key,
-            message=f"git ignores `{entry}` of action `{action.key}`, by {rule}: it would not be part of the work",
-            fix="Change that rule, or declare the file to be added nevertheless: also list it in `must_exist` of the "
-            "action's contract.",
-        )
-        for goal, action, entry, start in declared
-        if (rule := rules.get(start)) and rule.file not in changed and not any(each.startswith(start) for each in kept)
-    )
-
-
-def _literal_start(entry: str) -> str:
-    """Return the path that an entry of `files` begins with: all of it, or the folder before its first wildcard."""
-    path = entry.removeprefix("./")
-    first = min((path.find(mark) for mark in WILDCARDS if mark in path), default=len(path))
-    return path if first == len(path) else path[: path.rfind("/", 0, first) + 1]
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.commands.plan.source import ignored_declarations
+from scaffold.cli.commands.plan.source import declared_but_ignored
 from scaffold.cli.entry import VISIBLE
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -183,7 +183,7 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     except PlanInvalid as error:
         print_findings(error.findings, path)
         raise
-    report = lint(plan).after((*warnings, *ignored_declarations(plan)))
+    report = lint(plan).after((*warnings, *declared_but_ignored(plan)))
     print_findings(report.findings, path)
     if not report.valid:
         hidden = lint(plan).valid
