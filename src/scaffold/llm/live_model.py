@@ -1,5 +1,6 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import is_
@@ -37,7 +38,13 @@ from scaffold.llm.transport.live_context import (
 )
 from scaffold.llm.transport.silence import Silence
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
-from scaffold.llm.wire.provider_errors import RequestRejected, http_error, retry_after_header, unreadable_reply
+from scaffold.llm.wire.provider_errors import (
+    RequestRejected,
+    http_error,
+    retry_after_header,
+    unreadable_reply,
+    web_page,
+)
 from scaffold.llm.wire.sse import SseDecoder, read_events
 from scaffold.llm.wire.text_tools import TextToolsCodec
 
@@ -68,6 +75,8 @@ REASONING_DEADLINES = Deadlines(idle_s=300.0)
 UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
 """For replies without streaming: nothing arrives before the whole reply is generated."""
 NOT_FOUND, MAX_NAMES = 404, 8
+_VARYING = re.compile(r"[\w-]*\d[\w-]*")
+"""What differs from one answer to the next: ids, times, counts."""
 
 
 class LiveModel:
@@ -108,6 +117,8 @@ class LiveModel:
         if self._fallbacks:
             self._fallbacks.append(TextToolsCodec(self._fallbacks[-1]))
         """Those not tried yet."""
+        self._proposed: tuple[Codec, ModelTarget] | None = None
+        """The form that was accepted after errors that may have passed by themselves."""
         self._is_blind = False
         """Whether the user knows that the model sees no images."""
 
@@ -191,35 +202,48 @@ class LiveModel:
 
     async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float, *, again: bool) -> Reply:
         """Return the reply to the request, sent again without what the endpoint rejects, or in another form."""
-        known, limited = (self._codec, self._target), self._sends_limit
-        refused: list[HttpRequest] = []
-        while True:
-            try:
-                return await self._reply_once(request, on_delta, silence_s)
-            except ContextOverflow:
-                if not self._sends_limit or not self._endpoint.window_urls:
-                    self._sends_limit = limited
-                    raise
-                # Servers that count the limit as used may refuse it, because our estimate of the rest is rough.
-                self._sends_limit = False
-            except RequestRejected as error:
-                # An error that may pass is a refusal once it has come again.
-                passing = error.transient and not again
-                passing = passing or (isinstance(on_delta, DeltaListener) and on_delta.has_output)
-                sent = self._with_limit(request, self.estimate(request))
-                refused.append(self._http_request(sent, self._codec, self._target))
-                plainer = None if passing else self._plainer_request(sent, error, refused)
-                if plainer is None:
-                    self._use_codec(*known)  # what did not help is not remembered
-                    raise
-                on_delta(RetryWait(0.0, f"asking again: {error.what}"))
-                # For the rest of the conversation: the same server would reject the next request as well.
-                self._use_codec(*plainer)
+        known, untried, limited = (self._codec, self._target), self._fallbacks, self._sends_limit
+        refused: list[tuple[HttpRequest, RequestRejected]] = []
+        proposed, self._proposed = self._proposed, None
+        reply = None
+        try:
+            while reply is None:
+                try:
+                    reply = await self._reply_once(request, on_delta, silence_s)
+                except ContextOverflow:
+                    if not self._sends_limit or not self._endpoint.window_urls:
+                        raise
+                    # Servers that count the limit as used may refuse it, because our estimate of the rest is rough.
+                    self._sends_limit = False
+                except RequestRejected as error:
+                    # An error that may pass is a refusal once it has come again.
+                    passing = error.transient and not again and proposed is None
+                    passing = passing or (isinstance(on_delta, DeltaListener) and on_delta.has_output)
+                    sent = self._with_limit(request, self.estimate(request))
+                    refused.append((self._http_request(sent, self._codec, self._target), error))
+                    plainer = proposed if len(refused) == 1 and proposed else self._plainer_request(sent, refused)
+                    if passing or plainer is None:
+                        raise
+                    on_delta(RetryWait(0.0, f"asking again: {error.what}"))
+                    # For the rest of the conversation: the same server would reject the next request as well.
+                    self._use_codec(*plainer)
+        finally:
+            # An outage that ended just then looks like a form that helped: the next request has everything again, and
+            # if that is refused as well, the form stays.
+            doubted = bool(refused) and refused[0][1].transient and proposed is None
+            self._proposed = (self._codec, self._target) if doubted and reply is not None else None
+            if reply is None or doubted:
+                self._use_codec(*known)
+                self._fallbacks = untried
+            if reply is None:
+                self._sends_limit = limited
+        return reply
 
     def _plainer_request(
-        self, request: Request, error: RequestRejected, refused: Sequence[HttpRequest]
+        self, request: Request, refused: Sequence[tuple[HttpRequest, RequestRejected]]
     ) -> tuple[Codec, ModelTarget] | None:
         """Return a codec and a target without the feature that the endpoint rejects; None if all were `refused`."""
+        error = refused[-1][1]
         # What one server wants back another one behind the same address may refuse, in words of its own. An outage says
         # nothing of that: the thoughts would be lost, and what the provider has cached.
         unsigned = None if error.transient else self._target.without(OPAQUE)
@@ -233,10 +257,14 @@ class LiveModel:
         texts = self._endpoint.window_urls or not error.transient
         codecs = [each for each in self._fallbacks if texts or not isinstance(each, TextToolsCodec)]
         codecs = [each for each in codecs if not self._last.requests or each in spelling]
+        # What a plainer form did not change, others hardly will: only the plainest of all is left to be tried.
+        answers = {_VARYING.sub("", each.answer) for _, each in refused}
+        codecs = codecs[-1:] if len(answers) < len(refused) else codecs
         for codec, changed in (*named, *((each, self._target) for each in codecs)):
             plainer = self._http_request(request, codec, changed)
-            if all((sent.headers, sent.body) != (plainer.headers, plainer.body) for sent in refused):
-                self._fallbacks = [each for each in self._fallbacks if each is not codec]
+            if all((sent.headers, sent.body) != (plainer.headers, plainer.body) for sent, _ in refused):
+                if codec in self._fallbacks:  # those before it are less plain
+                    self._fallbacks = self._fallbacks[self._fallbacks.index(codec) + 1 :]
                 return codec, changed
         return None
 
@@ -347,8 +375,8 @@ class LiveModel:
         called_stream = kind.startswith("text/event-stream") and not start.startswith((b"{", b"["))
         if called_stream or start.startswith(STREAM_STARTS):
             return await self._read_stream(body, watched)
-        if kind.startswith("text/html"):
-            raise unreadable_reply("it is a web page")
+        if kind.startswith("text/html") or start.startswith(b"<"):
+            raise web_page(self._card.model)
         reply = self._codec.reader(self._target).whole(await body.whole(MAX_REPLY_BYTES))
         emit_deltas(reply.message, watched.on_delta)
         return reply

@@ -176,7 +176,6 @@ async def test_an_unreadable_reply_is_retried(wire):
         Turn(body="data: {not json}\n\n", content_type="text/event-stream"),
         Turn(body="data: [1, 2]\n\n", content_type="text/event-stream"),
         Turn(body="data: 7\n\n", content_type="text/event-stream"),
-        Turn(body="<html>log in to this hotel</html>", content_type="text/html; charset=utf-8"),
         Turn(body="what?", content_type="application/json"),
         Turn(body="{}", content_type="application/json"),
         Turn(body="[]", content_type="application/json"),
@@ -225,9 +224,14 @@ async def test_more_cached_tokens_than_input_count_as_none(wire):
     assert (usage.cached_input_tokens, usage.counted_tokens) == (0, 1_010)
 
 
-async def test_a_web_page_instead_of_a_reply_is_reported_as_such():
-    asked = await reply_after("chat", Turn(body="<html>log in to this hotel</html>", content_type="text/html"))
-    assert any("a web page" in delta.reason for delta in asked.heard)
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json"])
+async def test_a_web_page_instead_of_a_reply_ends_the_request_at_once(content_type):
+    """RA-21: asking again would bring it again; the error says whose address to check."""
+    page = Turn(body="\n<!doctype html><html>log in to this hotel</html>", content_type=content_type)
+    server, error, _ = await error_of("chat", page)
+    assert "answers with a web page" in error.what
+    assert "OPENAI_BASE_URL" in error.fix
+    assert (len(server.requests), error.transient) == (1, False)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -284,7 +284,10 @@ IN_BAND = json.dumps({"error": "Error rendering prompt with jinja template"})
     ids=["one, 500", "one, 418", "none, 500", "none, 400", "none, in the stream", "none, twice"],
 )
 async def test_a_server_that_refuses_system_messages_gets_fewer_from_then_on(provider, most, refusal):
-    """RA-1, RA-3, BX-30: whatever it says. A local server has one at once: it may drop the second without a word."""
+    """RA-1, RA-3, BX-30: whatever it says. A local server has one at once: it may drop the second without a word.
+
+    After an error that may have passed by itself the next request has everything again, to be sure.
+    """
 
     def strict(received):
         systems = [message for message in received.json["messages"] if message["role"] == "system"]
@@ -299,7 +302,7 @@ async def test_a_server_that_refuses_system_messages_gets_fewer_from_then_on(pro
     sent = [[m["content"] for m in r.json["messages"]] for r in server.requests]
     forms = [["Base.", "Today.", "hi"], ["Base.\n\nToday.", "hi"], ["Base.\n\nToday.\n\nhi"]]
     first = [forms[provider == "local"]] * (refusal.error == ("", "?"))  # what may pass is asked once more
-    assert sent == [*first, *forms[provider == "local" : 3 - most], forms[2 - most]]
+    assert sent == [*first, *forms[provider == "local" : 3 - most], *first, forms[2 - most]]
 
 
 @pytest.mark.parametrize("provider", ["local", "openai-chat"])
@@ -323,6 +326,8 @@ async def test_a_server_that_refuses_several_calls_in_a_reply_gets_one_in_each(p
             await asked.reply(begun, AssistantMessage(calls), UserMessage(results))
     asked_twice = status == 500  # which may pass
     bodies = [[m for m in received.json["messages"] if m["role"] != "system"] for received in server.requests[1:]]
+    if asked_twice:
+        assert bodies.pop(3) == bodies[0], "to be sure that it was no outage"
     refused, plainer = bodies[: 1 + asked_twice], bodies[1 + asked_twice :]
     for body in refused:
         assert [each["role"] for each in body] == ["user", "assistant", "tool", "tool", "user"]
@@ -340,6 +345,40 @@ async def test_a_server_that_refuses_several_calls_in_a_reply_gets_one_in_each(p
     assert (ids[0], ids[2]) == (ids[1], ids[3])
     assert [len(each) for each in ids if each.isalnum()] == [9] * 4
     assert plainer == [plainer[0], plainer[0]]
+
+
+@pytest.mark.parametrize("provider", ["local", "openai-chat"])
+@pytest.mark.parametrize("after", [Turn(status=503), Turn(text="ok", times=9)], ids=["still away", "back"])
+async def test_an_outage_before_the_first_reply_changes_no_spelling(provider, after):
+    """RA-21, BX-30: two errors 500, whatever form was tried as it ended; tools as text least of all."""
+    down = Turn(status=500, error=("", "?"), times=2)
+    answers = [down, after, Turn(text="ok", times=9)]
+    async with serve("chat", answers) as server, open_client(server, provider=provider) as asked:
+        for _ in range(3):
+            await asked.reply(UserMessage((Text("go"),)), tools=(SHELL,))
+    *_, last = bodies = [received.body for received in server.requests]
+    assert last == bodies[-2] == bodies[0]
+
+
+@pytest.mark.parametrize("provider", ["local", "openai-chat"])
+async def test_a_refusal_that_no_form_changes_costs_two_more_requests_at_most(provider):
+    """RA-21: the first plainer form and the plainest of all; numbers in an answer do not make it another one."""
+
+    def refuse(received):
+        return Turn(status=400, error=("", f"the moon is full (request {len(server.requests)})"))
+
+    async with serve("chat", refuse) as server, open_client(server, provider=provider) as asked:
+        with pytest.raises(ModelError, match="moon"):
+            await asked.model.reply(
+                Request(
+                    caller=Caller(role="agent"),
+                    system="Base.",
+                    context="Today.",
+                    messages=(UserMessage((Text("hi"),)),),
+                    tools=(SHELL,),
+                )
+            )
+    assert len(server.requests) == 3
 
 
 async def test_an_error_that_names_the_template_is_no_outage():

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scaffold.core.conversation import AssistantMessage
+from scaffold.core.conversation import AssistantMessage, Caller, Request, ToolResult, UserMessage
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import OPAQUE, Codec, ModelTarget, ServerSentEvent
@@ -147,3 +147,16 @@ def test_items_of_responses_keep_what_they_brought():
         assert [
             item.keys() & {"phase", "namespace", "summary"} for item in sent(message, target, ResponsesCodec())
         ] == [set()] * 3
+
+
+def test_signatures_of_calls_that_are_split_go_with_them():
+    """BX-30: each with its call; what belongs to the whole reply goes with the first."""
+    signed = [call(f"c{at}", extra_content=f"SIG {at}") for at in range(2)]
+    message = said({"reasoning_details": ["Hm."]}, *({"tool_calls": [each]} for each in signed))
+    results = UserMessage(tuple(ToolResult(each.id, each.name, "x") for each in message.tool_calls))
+    request = Request(caller=Caller(role="agent"), system="", messages=(message, results))
+    codec = ChatCodec(local=True, one_call=True)
+    body = json.loads(codec.request(request, [codec.message(each, TARGET) for each in request.messages], TARGET))
+    replies = [each for each in body["messages"] if each["role"] == "assistant"]
+    assert [each["tool_calls"][0]["extra_content"] for each in replies] == ["SIG 0", "SIG 1"]
+    assert [each.get("reasoning_details") for each in replies] == [["Hm."], None]

@@ -3,6 +3,7 @@
 `store` has the throttle that all processes of a user share.
 """
 
+import asyncio
 import itertools
 import logging
 import math
@@ -27,6 +28,8 @@ from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0
+TELL_FULL_S = 5.0
+FULL = "the model's server works on as many requests as it takes at once; this one waits for its turn"
 LOG = logging.getLogger(__name__)
 
 
@@ -202,22 +205,29 @@ class RetryingModel:
 
     async def _enter_endpoint(self, limits: "_RetryLimits", last: ModelError | None, listener: DeltaListener) -> Ticket:
         """Wait until the next try may start; ModelUnavailable if the endpoint stays parked beyond the limits."""
+        loop, notices = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
 
         def on_cooldown(seconds: float) -> None:
             listener.waits()
             if seconds:
                 busy = "the model's endpoint is busy or does not answer"
                 listener(RetryWait(seconds, busy if last is None else last.what))
+            else:
+                notices.append(loop.call_later(TELL_FULL_S, listener, RetryWait(0.0, FULL)))
 
         # Looked up only for a retry: each look reads the database.
         parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
-        with self._patience.waiting():
-            ticket = await self._throttle.enter(
-                self._inner.endpoint,
-                timeout_s=limits.parked_left_s(self._now()),
-                on_cooldown=on_cooldown,
-                most=self._inner.slots,
-            )
+        try:
+            with self._patience.waiting():
+                ticket = await self._throttle.enter(
+                    self._inner.endpoint,
+                    timeout_s=limits.parked_left_s(self._now()),
+                    on_cooldown=on_cooldown,
+                    most=self._inner.slots,
+                )
+        finally:
+            for notice in notices:
+                notice.cancel()
         if parked or limits.until_s <= self._now():
             limits.waited_out(self._now())
         return ticket

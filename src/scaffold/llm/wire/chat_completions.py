@@ -132,11 +132,17 @@ class ChatCodec:
 def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages with one call in each reply, its result behind it, and the user's words in the last result."""
     calls: Mapping[str, ToolCall] = {}
+    split = AssistantMessage(())
     for message in messages:
         if isinstance(message, AssistantMessage):
             calls = {call.id: structs.replace(call, id=_plain_id(call.id)) for call in message.tool_calls}
             first = [*calls.values()][:1]
-            yield structs.replace(message, parts=(*(p for p in message.parts if not isinstance(p, ToolCall)), *first))
+            # What the server wants back is found by the id of its call.
+            signed = {_plain_id(each) if each else "": value for each, value in message.opaque.items()}
+            others = tuple(part for part in message.parts if not isinstance(part, ToolCall))
+            message = structs.replace(message, parts=(*others, *first), opaque=signed)  # noqa: PLW2901 - as it is sent
+            split = structs.replace(message, opaque={each: value for each, value in signed.items() if each})
+            yield message
             continue
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         if not results:
@@ -148,7 +154,7 @@ def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
         results[-1] = structs.replace(results[-1], content="\n\n".join((results[-1].content, *words)))
         for result in results:
             if result.call_id in order[1:]:
-                yield AssistantMessage((calls[result.call_id],))
+                yield structs.replace(split, parts=(calls[result.call_id],))
             yield UserMessage((structs.replace(result, call_id=_plain_id(result.call_id)),))
         if images := tuple(part for part in message.parts if isinstance(part, Image)):
             yield UserMessage(images)

@@ -174,6 +174,15 @@ def unreadable_reply(detail: str) -> ModelError:
     )
 
 
+def web_page(who: str) -> ModelError:
+    """Return the ModelError for a web page in the place of a reply of `who`: asking again brings it again."""
+    _, address = _KEYS.get(who.partition(":")[0], _ANY_KEY)
+    return ModelAccessDenied(
+        f"the address of {_bounded_line(who)} answers with a web page",
+        f"Check {address}. If it is right, a proxy or the login page of a network answers in its place.",
+    )
+
+
 def truncated_stream() -> ModelError:
     """Return a transient ModelError for a stream that ended before the reply was complete."""
     return ModelError(
