@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ralph_start import REQUEST_LIMIT_KB, RalphSetup, ask, ralph_setup
+from ralph_start import RalphSetup, ask, ralph_setup
 from row import Row, medians, row, seconds
 from scaffold.config.trusted_extensions import mcp_files
 
+REQUEST_LIMIT_KB = 24.0
 SERVERS = 20
 TOOLS = 50
 SLOWEST_S = 1.0

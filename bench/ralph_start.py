@@ -16,7 +16,7 @@ from row import Row, medians, row
 RALPH = Path(sys.executable).with_name("ralph")
 TASK = "Say hello."
 MEMORY_LIMIT_MB = 60.0
-REQUEST_LIMIT_KB = 24.0
+REQUEST_LIMIT_KB = 14.0
 ROUNDS = 11
 NOTES = "A line of the notes that were asked for.\n" * 40
 

@@ -203,7 +203,7 @@ async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for
     systems = [[m["content"] for m in r.json["messages"] if m["role"] == "system"] for r in server.requests]
     assert len(systems[0]) == 2
     assert systems[0] == systems[1]
-    assert max(len(request.body) for request in server.requests) < 24_000
+    assert max(len(request.body) for request in server.requests) <= 14_000
 
 
 @pytest.mark.slow
@@ -401,8 +401,8 @@ async def test_a_small_local_model_begins_with_few_tools_and_gets_the_rest(scena
         await ralph(scenario, server, "hi", model=server.local_model)
     first, second, full = ([each["function"]["name"] for each in sent.json["tools"]] for sent in server.requests)
     assert len(first) == 8
-    assert second == [*first, "web_fetch", "pip_install"]
-    assert len(full) > 20
+    assert second == [*first, "web_fetch"]
+    assert len(full) > len(first) + 5
     assert len(server.requests[0].body) <= 1_500 * 4
     prompt, _, _ = server.requests[0].json["messages"][0]["content"].partition("\n\nWorking directory")
     assert len(prompt.splitlines()) <= 10

@@ -25,13 +25,13 @@ MAX_SMALL = 8
 """The tools that a small model is offered at the start, those that load others included."""
 FIRST_TOOLS = ("read_file", "write_file", "edit", "shell", "list_dir", "search_files", "glob")
 """Those that are kept first."""
-MAX_NAMED = 5  # tools of a group that are named before it is loaded
+MAX_NAMED = 3  # tools of a group that are named before it is loaded
 
 
 def for_small_model(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools with so many in groups, one for each category, that a small model is offered few of them.
 
-    Of each description it gets the first sentence.
+    Of each description it gets the first sentence, and of optional arguments only name and type.
     """
     plain = sorted(
         (tool.name for tool in tools if tool.group is None and not tool.for_trained_models),
@@ -40,26 +40,33 @@ def for_small_model(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     loaders = {bool(tool.group.family) for tool in tools if tool.group is not None}
     room = MAX_SMALL - len(loaders)
     kept = plain if len(plain) <= room else plain[: MAX_SMALL - len(loaders | {False})]
-    later: dict[str, list[str]] = {}
-    for tool in tools:
-        if tool.name in plain and tool.name not in kept:
-            later.setdefault(tool.category, []).append(tool.name)
-    groups = {category: ToolGroup(category, join_limited(names, MAX_NAMED)) for category, names in later.items()}
     return tuple(
         msgspec.structs.replace(
             tool,
-            group=tool.group if tool.group or tool.name in kept else groups.get(tool.category),
+            group=tool.group or (None if tool.name in kept else ToolGroup(tool.category)),
             description=tool.description.partition(". ")[0],
+            schema=_short_schema(tool.schema),
         )
         for tool in tools
     )
 
 
+def _short_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    needed = schema.get("required", ())
+    arguments = {
+        name: {key: value for key, value in each.items() if key != "description"}
+        if name not in needed and isinstance(each, Mapping)
+        else each
+        for name, each in schema.get("properties", {}).items()
+    }
+    return {**schema, "properties": arguments}
+
+
 def with_load_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tools, and those that load groups of them if there are any: by name, and by words."""
-    groups = dict.fromkeys(tool.group for tool in tools if tool.group is not None and not tool.group.family)
+    named = [tool for tool in tools if tool.group is not None and not tool.group.family and not tool.for_trained_models]
     families = [tool for tool in tools if tool.group is not None and tool.group.family]
-    by_name = (_load_tools(tuple(groups), tools),) if groups else ()
+    by_name = (_load_tools(named),) if named else ()
     by_words = (find_tools(families),) if families else ()
     return (*tools, *by_name, *by_words)
 
@@ -99,17 +106,21 @@ def _requested_groups(messages: Iterable[Message], groups: Mapping[str, str]) ->
                 yield groups[call.name]
 
 
-def _load_tools(groups: Sequence[ToolGroup], tools: Sequence[Tool]) -> Tool:
-    async def run(args: Mapping[str, Any]) -> ToolOutput:
-        named = (tool for tool in tools if tool.group is not None and tool.group.name == args["group"])
-        names = [tool.name for tool in named if not tool.for_trained_models]
-        return ToolOutput(f"From your next message on, you have: {', '.join(names)}.")
+def _load_tools(tools: Sequence[Tool]) -> Tool:
+    groups: dict[ToolGroup, list[str]] = {}
+    for tool in tools:
+        if tool.group is not None:
+            groups.setdefault(tool.group, []).append(tool.name)
+    names = {group.name: members for group, members in groups.items()}
 
-    listed = "; ".join(f"`{group.name}`: {group.about}" for group in groups)
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        return ToolOutput(f"From your next message on, you have: {', '.join(names[args['group']])}.")
+
+    listed = (f"`{group.name}`: {group.about or join_limited(each, MAX_NAMED)}" for group, each in groups.items())
     return Tool(
         name=LOAD_TOOLS,
-        description=f"Get more tools, a group at a time. {listed}.",
-        schema=object_schema({"group": {"type": "string", "enum": [group.name for group in groups]}}),
+        description=f"Get more tools, a group at a time. {'; '.join(listed)}.",
+        schema=object_schema({"group": {"type": "string", "enum": list(names)}}),
         category="memory",
         run=run,
         read_only=True,

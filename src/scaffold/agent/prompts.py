@@ -8,7 +8,7 @@ from scaffold.agent.instruction_files import Instructions
 from scaffold.core.plan import is_review_role
 from scaffold.host.contained_path import MISSING, ContainedPath
 
-PROMPT_VERSION = 8
+PROMPT_VERSION = 9
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
 PROMPT_FOLDER = Path(__file__).parent / "roles"

@@ -21,8 +21,8 @@ class ToolGroup(Struct, frozen=True):
     """Tools that an agent is offered only once it has asked for them, as their descriptions cost tokens each time."""
 
     name: str
-    about: str
-    """What they do, in a few words: all that the agent knows before it loads them."""
+    about: str = ""
+    """What they do, in a few words: all that the agent knows before it loads them. Empty: it is told their names."""
     family: str = ""
     """Not empty: too many to be listed. The agent sees only the family, and finds its groups by words."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
 MOST_RECALLED = 20
@@ -100,4 +100,5 @@ def forget_memory(actions: MemoryActions) -> Tool:
         schema=object_schema({"memory_id": {"type": "string"}}),
         category="memory",
         run=run,
+        group=ToolGroup("memory"),
     )

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from scaffold.core.conversation import Todo, TodoList, TodoPriority, TodoStatus
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
@@ -131,6 +131,7 @@ def todo_read(todos: Todos) -> Tool:
         category="memory",
         run=run,
         read_only=True,
+        group=ToolGroup("memory"),
     )
 
 

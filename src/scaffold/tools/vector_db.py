@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.file.read_write import MORE_FILE_TOOLS
 
 LEAST_CHARS = 100
 PAGES = {"type": "string", "description": "`1-3,7`, `10-`; default all."}
@@ -137,6 +138,7 @@ def pdf_extract_text(read: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]])
         ),
         category="file_read",
         run=read,
+        group=MORE_FILE_TOOLS,
     )
 
 

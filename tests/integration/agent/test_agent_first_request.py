@@ -86,12 +86,12 @@ def encoded(codec, request):
     return codec.request(request, [codec.message(message, TARGET) for message in request.messages], TARGET)
 
 
-async def test_the_first_request_of_a_small_task_has_at_most_16_kilobytes(request_of):
-    """Issue 4, speed: system, tools, context and prompt together; AGENTS.md comes on top."""
+async def test_the_first_request_of_a_small_task_has_at_most_13_kilobytes(request_of):
+    """Speed: system, tools, context and prompt together; AGENTS.md, memories and messages come on top."""
     prompt = "Fix the failing test in tests/test_clock.py."
     requests = {mode: await request_of(session_prompt(), prompt, mode) for mode in MODES}
     sizes = {(mode, codec): len(encoded(codec, request)) for mode, request in requests.items() for codec in CODECS}
-    assert {case: size for case, size in sizes.items() if size > 16_000} == {}
+    assert {case: size for case, size in sizes.items() if size > 13_000} == {}
 
 
 async def test_the_first_request_of_a_worker_has_at_most_24_kilobytes(request_of):
@@ -125,6 +125,7 @@ DIGESTS = {
     6: "a64b0927ee675e9e",
     7: "0e188348e7357b75",
     8: "a1da6d79488f9722",
+    9: "f1049ce2ce2ccb3f",
 }
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")

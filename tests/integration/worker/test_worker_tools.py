@@ -43,7 +43,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
     assert [result.name for result in results if result.failed] == []
     assert "uno\ntwo" in results[3].content
     assert [tool.name for tool in requests[0].tools] == [
-        *("read_file", "write_file", "append_file", "edit", "apply_delta", "apply_patch", "list_dir"),
+        *("read_file", "write_file", "edit", "apply_patch", "list_dir"),
         *(
             "glob",
             "search_files",
@@ -52,7 +52,6 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
             "background",
             "python",
             "TodoWrite",
-            "TodoRead",
             "ask_human",
             "file_item",
             "remember",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from scaffold.agent.messages.mailbox import ClaimedSession, Mailbox
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.host.process_identity import is_alive
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.tools.arguments import object_schema
@@ -28,6 +28,8 @@ RECIPIENT_HINT = (
 )
 NO_MESSAGES_TEXT = "No new messages. Messages to you are delivered automatically before each of your requests."
 
+MESSAGES = ToolGroup("messages")
+
 _CONTENT = {"type": "string", "description": f"At most {MAX_MESSAGE_CHARS} characters."}
 _CHANNEL = {"type": "string", "description": "Letters, digits, `_-.`."}
 _TTL = {"type": "integer", "minimum": 1, "description": "Seconds; default one day."}
@@ -44,7 +46,7 @@ class MessagingContext(Struct, frozen=True, kw_only=True):
 
 
 def messaging_tools(context: MessagingContext) -> tuple[Tool, ...]:
-    """Return the six tools, in the order shown to the model."""
+    """Return the six tools: a group, as few sessions write to another one."""
     return (
         _agent_info(context),
         _send_message(context),
@@ -147,7 +149,7 @@ def _check_channel_messages(context: MessagingContext) -> Tool:
 
 
 def _messaging_tool(name: str, what: str, schema: Mapping[str, Any], run: Any) -> Tool:
-    return Tool(name=name, description=what, schema=schema, category="memory", run=run)
+    return Tool(name=name, description=what, schema=schema, category="memory", run=run, group=MESSAGES)
 
 
 def _lifetime_s(args: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.host.atomic_files import FileLock
 from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.tools.arguments import object_schema
@@ -24,6 +24,7 @@ LIST_BYTES = 10_000_000
 INSTALL_TIMEOUT_S = 300.0
 LOCK_TIMEOUT_S = 60.0
 MAX_PACKAGES = 20
+PACKAGES = ToolGroup("packages")
 _LIST_SCRIPT = """
 import json, sys
 from importlib.metadata import distributions
@@ -66,6 +67,7 @@ def pip_list(packages: Path) -> Tool:
         schema=object_schema({}, name={"type": "string", "description": "Only packages whose name contains this."}),
         category="file_read",
         run=work,
+        group=PACKAGES,
     )
 
 
@@ -117,4 +119,5 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
         ),
         category="network",
         run=work,
+        group=PACKAGES,
     )

@@ -11,7 +11,7 @@ from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.safe_open import open_file, read_head, record_append, unreadable_reason
 from scaffold.tools.content.text_encoding import SNIFF_BYTES, Decoded, detect_encoding, dominant_line_end, split_lines
-from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
+from scaffold.tools.file.read_write import MAX_READ_BYTES, MORE_FILE_TOOLS, PATH_SCHEMA
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 
 
@@ -56,6 +56,7 @@ def append_file(workspace: Workspace) -> Tool:
         schema=object_schema({"path": PATH_SCHEMA, "content": {"type": "string", "description": "Text to append."}}),
         category="file_write",
         run=run_in_thread(work),
+        group=MORE_FILE_TOOLS,
     )
 
 

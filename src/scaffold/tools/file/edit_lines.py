@@ -14,7 +14,7 @@ from scaffold.tools.content.safe_open import FileContent, hard_link_note, read_w
 from scaffold.tools.content.seen_files import whole_content
 from scaffold.tools.content.text_encoding import decode
 from scaffold.tools.content.text_replacement import TextReplacement, replace_text
-from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
+from scaffold.tools.file.read_write import MAX_READ_BYTES, MORE_FILE_TOOLS, PATH_SCHEMA
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer, resolve_writable, run_in_thread
 
 MAX_SHOWN_CHARS = 500
@@ -56,6 +56,7 @@ def apply_delta(workspace: Workspace) -> Tool:
         schema=object_schema({"path": PATH_SCHEMA, "operations": {"type": "array", "items": _OPERATION}}),
         category="file_write",
         run=run_in_thread(work),
+        group=MORE_FILE_TOOLS,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.printable_text import count_of
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.near_paths import missing_folder
@@ -57,7 +57,9 @@ READ_TIMEOUT_S = 10.0
 """For reading a range of a long file and counting its lines."""
 MAX_ENTRIES = 1_000
 
-PATH_SCHEMA = {"type": "string", "description": "Relative path."}
+PATH_SCHEMA = {"type": "string"}
+MORE_FILE_TOOLS = ToolGroup("files")
+"""What few conversations need besides the other file tools."""
 
 
 def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> Tool:
