@@ -31,13 +31,13 @@ class JournalFile:
         self, path: ContainedPath, *, clock: Clock, fields: Mapping[str, Any], redactor: Redactor | None = None
     ) -> None:
         self._path = path
-        self._redactor = redactor or Redactor()
+        self.redactor = redactor or Redactor()
         self._clock = clock
         self._fields = dict(fields)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Append an entry in one write."""
-        entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self._redactor.clean_all(fields)}
+        entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self.redactor.clean_all(fields)}
         self._path.append(msgspec.json.encode(entry))
 
 

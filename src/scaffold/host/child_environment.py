@@ -51,10 +51,10 @@ def path_without_ours(environ: Mapping[str, str]) -> str:
     Its programs, such as type checkers and test runners with their plugins, are not those of the user's project.
     """
     path = environ.get("PATH") or os.defpath
-    if sys.prefix == sys.base_prefix or _is_same_path(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+    if sys.prefix == sys.base_prefix or _is_same_folder(environ.get("VIRTUAL_ENV", ""), sys.prefix):
         return path
-    ours = Path(sys.prefix, "bin")
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_path(folder, ours))
+    ours = f"{sys.prefix}/bin"
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_folder(folder, ours))
 
 
 def agent_variables(agent_id: str) -> dict[str, str]:
@@ -77,15 +77,15 @@ def path_outside(environ: Mapping[str, str], folder: Path) -> str:
     folder, home = folder.resolve(), Path.home().resolve()
     # A home, or what is around it, may be a checkout, too; but users install programs there.
     around = [each for each in folder.parents if not home.is_relative_to(each) and os.path.lexists(each / ".git")]
-    writable = (folder, *around)
-    folders = [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
-    return os.pathsep.join(each for each in folders if not any(map(_real_path(each).is_relative_to, writable)))
+    writable = tuple(os.path.join(each, "") for each in (folder, *around))  # noqa: PTH118 - ends in a slash
+    folders = [each for each in path.split(os.pathsep) if each.startswith("/")]
+    # Not by `resolve`, which raises for a link that leads in a circle.
+    return os.pathsep.join(each for each in folders if not f"{os.path.realpath(each)}/".startswith(writable))
 
 
-def _real_path(path: str | Path) -> Path:
-    # Unlike `Path.resolve`, also if a link leads in a circle.
-    return Path(os.path.realpath(path))
-
-
-def _is_same_path(one: str, other: str | Path) -> bool:
-    return bool(one) and _real_path(one) == _real_path(other)
+def _is_same_folder(one: str, other: str) -> bool:
+    # The system is asked once for each, not for every part of the two paths.
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121 - a `Path` would take an empty name for the current folder
+    except (OSError, ValueError):  # one is missing, or has a NUL
+        return False

@@ -50,6 +50,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
         # Made anew each time: secrets are added while a run lasts.
         return redactor_for(self.environ, self.repository.root, *kept_snapshots(self.cache))
 
+    def clean(self, text: str) -> str:
+        """Return the text without the secrets of this moment, which are looked for only if there is a text."""
+        return self.redactor.clean(text) if text else ""
+
     @property
     def git(self) -> Git:
         """Git in the checkout the run was started from; the run never changes its files."""

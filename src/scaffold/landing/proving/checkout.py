@@ -61,7 +61,7 @@ class Checkout:
             base=base,
             commit=commit,
             environ=worktree_environment(self._context, self._run, self._worktree_folder, marks=own),
-            clean=self._context.redactor.clean,
+            clean=self._context.clean,
             keep_log=partial(keep_gate_log, self._context, self._run.id),
             during=self.during,
         )

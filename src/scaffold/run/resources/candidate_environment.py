@@ -74,7 +74,7 @@ def environment_request(
         cache=context.cache,
         environ=command_environment(context.environ, names=environment.variables),
         open_sandbox=partial(open_sandbox, context, run, name=name),
-        clean=context.redactor.clean,
+        clean=context.clean,
         during=during,
         tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
     )

@@ -149,6 +149,6 @@ def _compose_project(context: RunContext, run: Run) -> ComposeContext:
             {"PATH": path_outside(context.environ, context.repository.root)},
             names=(*run.settings.environment.variables, *DAEMON_VARIABLES),
         ),
-        clean=context.redactor.clean,
+        clean=context.clean,
         tell=partial(warn, context, run.id),
     )

@@ -56,7 +56,7 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
     )
     zone = sandbox.confinement
     files = {zone.writable[0] / file.target for file in environment.files}
-    hidden = tuple(path for path in zone.hidden if path.parent.resolve() / path.name not in files)
+    hidden = tuple(path for path in zone.hidden if not files or path.parent.resolve() / path.name not in files)
     # in a hidden folder, only this file is shown
     within = (file for file in sorted(files) if any(file.is_relative_to(folder) for folder in hidden))
     confinement = structs.replace(zone, hidden=hidden, readable=(*zone.readable, *shown, *within))

@@ -14,16 +14,18 @@ from scaffold.host.contained_path import ContainedPath
 
 VENV = ".venv"
 NODE_MODULES = "node_modules"
-INSTALLED_PATTERNS = (VENV, "venv", NODE_MODULES, ".yarn", ".pnp.cjs", ".pnp.loader.mjs", "*.egg-info")
-"""Names of installed dependencies that checks need and git ignores; checks build the sources themselves."""
-DEPENDENCY_FILES = (
+INSTALLED = frozenset({VENV, "venv", NODE_MODULES, ".yarn", ".pnp.cjs", ".pnp.loader.mjs"})
+"""Names of installed dependencies, with `*.egg-info`, that checks need and git ignores; checks build the sources
+themselves."""
+DEPENDENCY_FILES = frozenset({
     *("pyproject.toml", "setup.py", "setup.cfg", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile", "Pipfile.lock"),
-    *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "environment.yml", ".python-version"),
+    *("environment.yml", ".python-version"),
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
     *("yarn.lock", "bun.lock", "bun.lockb", ".npmrc", ".yarnrc.yml", ".nvmrc", ".node-version", ".tool-versions"),
     *("go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock"),
     *("rust-toolchain", "rust-toolchain.toml"),
-)
+})  # fmt: skip
+DEPENDENCY_GLOBS = ("*requirements*.txt", "*requirements*.in", "constraints*.txt")
 TOOLCHAIN_PROGRAMS = ("python", "python3", "uv", "poetry", "node", "npm", "pnpm", "yarn", "bun", "go", "cargo", "rustc")
 FOLDER_BY_INSTALLER: Mapping[str, str] = {
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "corepack"), NODE_MODULES),
@@ -73,7 +75,8 @@ async def installed_folders(git: Git, *, ignored: bool) -> tuple[str, ...]:
             name
             for name in names
             # A folder inside `node_modules` is copied with it.
-            if _matches_any(name, INSTALLED_PATTERNS) and NODE_MODULES not in Path(name).parts[:-1]
+            if name.rpartition("/")[2] in INSTALLED or name.endswith(".egg-info")
+            if NODE_MODULES not in Path(name).parts[:-1]
         )
     )
 
@@ -86,7 +89,8 @@ async def dependency_hashes(git: Git, commit: Commit) -> tuple[str, ...]:
 
 def selects_dependencies(path: str) -> bool:
     """Return True if a file selects dependencies."""
-    return _matches_any(path, DEPENDENCY_FILES)
+    name = path.rpartition("/")[2]
+    return name in DEPENDENCY_FILES or any(fnmatchcase(name, glob) for glob in DEPENDENCY_GLOBS)
 
 
 def toolchain_lines(path: str) -> tuple[str, ...]:
@@ -117,11 +121,6 @@ def installed_lines(folder: Path) -> tuple[str, ...]:
 def hash_lines(lines: Iterable[str]) -> str:
     """Return a hash of the lines in order, 32 hexadecimal digits."""
     return hashlib.sha256("\0".join(lines).encode(errors="surrogateescape")).hexdigest()[:32]
-
-
-def _matches_any(path: str, patterns: Sequence[str]) -> bool:
-    name = path.rpartition("/")[2]
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def read_text(path: Path) -> str:

@@ -7,7 +7,7 @@ import ast
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cached_property
 
 from scaffold.git.commits import PathChange
@@ -28,6 +28,8 @@ CONFIG_FILES = (
 )
 """Names of files that configure or select test runners, linters, type checkers and builds; `config` and `config.toml`
 count only in `.cargo`."""
+CONFIG_FILE = re.compile("|".join(map(translate, CONFIG_FILES)))
+"""Any of them. Compiled once for all forks of a process, each of which would else compile all of them one by one."""
 STARTUP_MODULES = ("sitecustomize", "usercustomize")
 """Modules that every Python interpreter runs at startup."""
 INSTALL_FOLDERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pypackages__"})
@@ -276,7 +278,7 @@ def is_config_file(path: str) -> bool:
     name = name.casefold()
     if name in {"config", "config.toml"} and folder != ".cargo":
         return False
-    return any(fnmatchcase(name, glob) for glob in CONFIG_FILES)
+    return CONFIG_FILE.match(name) is not None
 
 
 def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:

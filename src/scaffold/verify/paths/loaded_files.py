@@ -8,14 +8,14 @@ import json
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase, translate
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from msgspec import Struct
 
 from scaffold.plan.text.bounded import read_json
 from scaffold.policy.path.globs import matches
-from scaffold.verify.paths.check_inputs import CONFIG_FILES, INSTALL_FOLDERS, TASK_RUNNER_FILES, requested_targets
+from scaffold.verify.paths.check_inputs import CONFIG_FILE, INSTALL_FOLDERS, TASK_RUNNER_FILES, requested_targets
 from scaffold.verify.paths.conventions import SOURCE_FOLDERS, is_test
 from scaffold.verify.paths.manifest import JS_TOOLS, is_manifest
 
@@ -48,7 +48,6 @@ MAX_CONFIGURATIONS = 1000
 
 MAX_NAMES = 10_000
 """How many file names the cache of `may_configure` holds."""
-_CONFIG_FILE = re.compile("|".join(map(translate, CONFIG_FILES)))
 _WORD = re.compile(r"[^\s\"'`;|&()<>,][^\s\"'`;|&()<>]*")
 _VARIABLE = re.compile(r"^[A-Za-z_]\w*=")
 _PIECE = re.compile(r"&&|[;|&\n]")
@@ -125,7 +124,7 @@ _TASK_FILES = frozenset(name for names in TASK_RUNNER_FILES.values() for name in
 @lru_cache(MAX_NAMES)
 def _may_configure(name: str) -> bool:
     # Cached, because it is asked of every path, again and again.
-    return is_manifest(name) or _CONFIG_FILE.match(name.casefold()) is not None
+    return is_manifest(name) or CONFIG_FILE.match(name.casefold()) is not None
 
 
 def is_configuration(path: str) -> bool:

@@ -10,7 +10,7 @@ from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.agent.files_note import files_note
 from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
-from scaffold.agent.journal import Journal
+from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import (
     Notice,
     auditor_prompt,
@@ -114,13 +114,13 @@ def native_agent(
             on_compaction=seen.forget_lines,
             incoming=MergedIncoming(repeats, IncomingMessages(run_context, attempt)),
             watch=repeats.watch,
-            redactor=run_context.redactor,
+            redactor=journal.redactor,
         ),
         records=AgentRecords(journal=journal, budget=budget, keep=keep),
     )
 
 
-def _system_prompts(place: Workplace, records: AttemptRecords, journal: Journal) -> tuple[str, str]:
+def _system_prompts(place: Workplace, records: AttemptRecords, journal: JournalFile) -> tuple[str, str]:
     """Return the system prompt, and the one for a small model."""
 
     # A custom prompt that cannot be used falls back to the built-in one, with one warning in the run.
@@ -136,7 +136,7 @@ def _system_prompts(place: Workplace, records: AttemptRecords, journal: Journal)
 
     def prompt(tell: Notice, *, short: bool) -> str:
         text = "\n\n".join(filter(None, (_role_prompt(records.task, tell, short=short), skills)))
-        return records.redactor.clean(with_instructions(text, instructions, short=short))
+        return journal.redactor.clean(with_instructions(text, instructions, short=short))
 
     return prompt(notice, short=False), prompt(ignore_notice, short=True)
 

@@ -86,18 +86,20 @@ class AttemptMemories:
     """The memories of one attempt's agent. Implements `tools.memory.NotedMemories`."""
 
     def __init__(self, records: AttemptRecords) -> None:
-        run = records.run_context
-        self._store = run.store
+        self._context = records.run_context
         self._attempt: AttemptId = records.task.attempt.id
+
+    @property
+    def _memories(self) -> Memories:
+        run = self._context
         # By words alone: many workers may share this machine.
         databases = MemoryDatabases(run.store, None, run.cache, by_meaning=False)
-        self._memories = Memories(databases, clock=run.clock, redactor=run.redactor)
-        self._clean = run.redactor.clean
+        return Memories(databases, clock=run.clock, redactor=run.redactor)
 
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory of this repository, which is unconfirmed until the attempt has landed."""
         source = source_of(self._attempt)
-        own = self._store.knowledge.chunks.newest(MEMORIES, ChunkFilter(source=source), most=MOST_MEMORIES)
+        own = self._context.store.knowledge.chunks.newest(MEMORIES, ChunkFilter(source=source), most=MOST_MEMORIES)
         if len(own) >= MOST_MEMORIES:
             return ToolOutput(f"Not remembered: this attempt has {MOST_MEMORIES} memories already.", failed=True)
         if scope == "user":
@@ -108,7 +110,7 @@ class AttemptMemories:
             done = self._memories.remember(content, source=source, scope="project", kind=type_of(kind))
         except ScaffoldError as error:
             return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
-        return ToolOutput(self._clean(remembered_text(done)))
+        return ToolOutput(self._context.clean(remembered_text(done)))
 
     async def recall(self, query: str, most: int) -> ToolOutput:
         """Return the confirmed memories that fit a query, as data."""
@@ -116,7 +118,7 @@ class AttemptMemories:
             found = [each.memory for each in await self._memories.find(query, most=most, wanted=CONFIRMED)]
         except ScaffoldError as error:
             return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
-        return ToolOutput(self._clean(recalled_text(found)))
+        return ToolOutput(self._context.clean(recalled_text(found)))
 
 
 def reading_tools(place: Workplace, records: AttemptRecords, journal: Journal) -> Iterator[Tool]:

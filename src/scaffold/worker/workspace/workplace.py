@@ -80,7 +80,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
             | folders_without_sandbox(self.run_context, run, self.sandbox, name=attempt.id),
             sandbox=with_shown_folders(environment, with_new_temporary_folder(self.sandbox)),
             services=check_services(self.run_context, run, environment),
-            clean=self.run_context.redactor.clean,
+            clean=self.run_context.clean,
             keep_log=partial(keep_gate_log, self.run_context, run.id),
             during=self.activities.during,
             hooks=hook_place(self.run_context, run, environment),
