@@ -129,11 +129,13 @@ class BaseLayout:
 
         A command that only runs the program, such as `python main.py`, does not make it a checker.
         """
+        if not self.names(path):
+            return False
         *_, folder, name = ("", *path.casefold().split("/"))
         checker_name = folder if name == "__main__.py" else name
         # `python main.py` may run the program or its test, and refusing every
         # change of `main.py` would stop ordinary work.
-        return self.names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
+        return _CHECKER.search(checker_name) is not None or self._is_shell(path)
 
     def has_scripts_to_test(self, folder: str) -> bool:
         """Return True if Node would load existing tests below the folder, `""` for the top."""

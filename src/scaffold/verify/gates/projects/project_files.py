@@ -29,6 +29,7 @@ REQUIREMENT_FILES = (
     *("dev-requirements.txt", "test-requirements.txt", "requirements/dev.txt", "requirements/test.txt"),
     *("requirements-tests.txt", "requirements_test.txt", "requirements/tests.txt", "tests/requirements.txt"),
 )
+DECIDING_FILES = frozenset({*CI_FILES, *REQUIREMENT_FILES})
 SCRIPT_FOLDERS = frozenset({"scripts", "script", "bin", "ci", ".ci", ".github", "dev", "tools"})
 SCRIPT_SUFFIXES = frozenset({"", ".sh", ".bash"})
 """Where projects keep the shell scripts that their set-up starts: directly in these folders at the top."""
@@ -165,7 +166,8 @@ class ProjectFiles:
 
     def folders_of(self, *names: str) -> tuple[str, ...]:
         """Return the folders that contain a file with one of the names, outermost first."""
-        found = {str(PurePosixPath(path).parent) for path in self.paths if PurePosixPath(path).name in names}
+        split = (path.rpartition("/") for path in self.paths)
+        found = {folder or "." for folder, _, name in split if name in names}
         return tuple(
             sorted((folder for folder in found if _is_listed(folder)), key=lambda each: (each.count("/"), each))
         )
@@ -202,8 +204,8 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 def is_python_test(path: str) -> bool:
     """Return True if a path has the name of a Python test file."""
-    name = PurePosixPath(path).name
-    return (name.startswith("test") or name.endswith("_test.py")) and name.endswith(".py") and _is_listed(path)
+    name = path.rpartition("/")[2]
+    return name.endswith(".py") and (name.startswith("test") or name.endswith("_test.py")) and _is_listed(path)
 
 
 async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
@@ -244,12 +246,13 @@ def _size_problems(sizes: Mapping[str, int | None]) -> dict[str, str]:
 
 
 def _is_listed(path: str) -> bool:
-    return SKIPPED_FOLDERS.isdisjoint(PurePosixPath(path).parts)
+    return SKIPPED_FOLDERS.isdisjoint(path.split("/"))
 
 
 def decides_gates(path: str) -> bool:
     """Return True if gates are detected from the contents of the file."""
-    named = PurePosixPath(path).name in READ_FILES or path in {*CI_FILES, *REQUIREMENT_FILES}
+    # Asked of every path of a repository, at each landing.
+    named = path.rpartition("/")[2] in READ_FILES or path in DECIDING_FILES
     return (named or path.startswith(f"{WORKFLOWS}/") or is_script(path)) and _is_listed(path)
 
 
