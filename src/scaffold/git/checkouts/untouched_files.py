@@ -5,7 +5,6 @@ for git as soon as it is checked out, and adding it stores another content.
 """
 
 import asyncio
-import contextlib
 import hashlib
 import os
 from collections.abc import Collection, Mapping
@@ -14,7 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.git.client.command_line import Git
+from scaffold.host.contained_path import ContainedPath
 
+MAX_BYTES = 512 * 1024 * 1024
+"""The size of a larger file is answer enough: as we call it, git does not convert it."""
 _SHA1_LENGTH = 40
 
 
@@ -35,19 +37,17 @@ async def unstage_untouched(
 
     `changed` are the files in which the index differs from the commit that was checked out.
     """
-    untouched = await asyncio.to_thread(_find_untouched, git.cwd, changed)
+    untouched = await asyncio.to_thread(lambda: [each for each in changed if is_untouched(git.cwd, each)])
     if untouched:
         entries = [f"{each.mode} {each.former_id}\t{each.path}\0" for each in untouched]
         await git("update-index", "-z", "--index-info", stdin=os.fsencode("".join(entries)), env=env)
     return tuple(each.path for each in untouched)
 
 
-def _find_untouched(folder: Path, changed: Collection[FormerFile]) -> tuple[FormerFile, ...]:
-    found = list[FormerFile]()
-    for each in changed:
-        with contextlib.suppress(OSError):
-            content = (folder / each.path).read_bytes()
-            digest = hashlib.sha1 if len(each.former_id) == _SHA1_LENGTH else hashlib.sha256
-            if digest(b"blob %d\0" % len(content) + content).hexdigest() == each.former_id:
-                found.append(each)
-    return tuple(found)
+def is_untouched(folder: Path, file: FormerFile) -> bool:
+    """Return whether the bytes of the file in the checkout are its former content."""
+    content = ContainedPath(folder, file.path).read(MAX_BYTES)
+    if isinstance(content, str):
+        return False
+    digest = hashlib.sha1 if len(file.former_id) == _SHA1_LENGTH else hashlib.sha256
+    return digest(b"blob %d\0" % len(content) + content).hexdigest() == file.former_id

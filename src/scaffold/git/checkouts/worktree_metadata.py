@@ -36,7 +36,11 @@ def find_registration(common: Path, checkout: Path) -> Path | None:
     `.git` in the checkout only chooses between several registrations: an agent may have changed it.
     """
     there = checkout.resolve()
-    found = [each for each in registrations_under(common, there) if is_checkout_of(each, there)]
+    # Links are resolved only where the name fits: there are as many registrations as worktrees of all agents. An agent
+    # may have put a link in the place of its worktree.
+    names = {checkout.name, there.name}
+    named = ((each, place) for each in _registrations(common) if (place := checkout_of(each)) and place.name in names)
+    found = [each for each, place in named if place.resolve() == there]
     if len(found) > 1:
         claimed = gitdir_target(checkout)
         found = [each for each in found if each.resolve() == claimed]
@@ -167,8 +171,8 @@ def forget_log(registration: Path) -> None:
 
 def registrations_under(common: Path, folder: Path) -> Iterator[Path]:
     """Yield the registrations in the git directory `common` of checkouts at or inside `folder`."""
-    registrations, outermost = common / "worktrees", folder.resolve()
-    for registration in sorted(registrations.iterdir()) if registrations.is_dir() else []:
+    outermost = folder.resolve()
+    for registration in _registrations(common):
         checkout = checkout_of(registration)
         if checkout is not None and checkout.resolve().is_relative_to(outermost):
             yield registration
@@ -176,10 +180,14 @@ def registrations_under(common: Path, folder: Path) -> Iterator[Path]:
 
 def unfinished_registrations(common: Path) -> Iterator[Path]:
     """Yield the registrations that name no checkout, left by a killed git; `git worktree list` does not show them."""
-    registrations = common / "worktrees"
-    for registration in sorted(registrations.iterdir()) if registrations.is_dir() else []:
+    for registration in _registrations(common):
         if registration.is_dir() and not (registration / "gitdir").exists():
             yield registration
+
+
+def _registrations(common: Path) -> list[Path]:
+    registrations = common / "worktrees"
+    return sorted(registrations.iterdir()) if registrations.is_dir() else []
 
 
 def delete_registration(registration: Path) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from scaffold.core.errors import GitError
@@ -12,12 +14,17 @@ from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git.added_lines import added_lines_of
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.untouched_files import FormerFile, is_untouched
+from scaffold.git.commits import PathChange, path_changes
+from scaffold.host.contained_path import ContainedPath
 from scaffold.run.context import RunContext
 from scaffold.run.notices import MERGE_QUEUE
 from scaffold.run.task_list import own_changed_paths
 
 MAX_PATHS = 500
 """How many landed paths are looked up in each worktree; each is an argument of a command."""
+MAX_READ = 20
+"""With more of them, git is faster than reading each."""
 MAX_TOLD = 10
 MAX_RANGES = 5
 
@@ -30,8 +37,13 @@ async def tell_running_agents(
     if not running:
         return
     paths = (await own_changed_paths(context.git, run.settings.landing.tracked_list, old, new))[:MAX_PATHS]
+    named = frozenset(paths)
+    changes = [each for each in await path_changes(context.git, old, new) if each.path in named]
     for attempt in running:
-        edited = await _edited_paths(context, run, attempt, paths)
+        folder = context.worktree_of(attempt)
+        # Most attempts work elsewhere, and their number times two processes of git would be the price of each landing.
+        is_elsewhere = len(paths) <= MAX_READ and await asyncio.to_thread(_are_as_before, folder, changes)
+        edited = () if is_elsewhere else await _edited_paths(context, run, attempt, paths)
         if edited:
             lines = await added_lines_of(context.git, old, new, edited)
             names = join_limited(landed, MAX_TOLD)
@@ -43,6 +55,18 @@ async def tell_running_agents(
                 context.store.messages.send(
                     run.id, sender=MERGE_QUEUE, recipient=attempt.id, body={"text": context.redactor.clean(text)}
                 )
+
+
+def _are_as_before(folder: Path, changes: Sequence[PathChange]) -> bool:
+    """Return whether each path is in the folder as it was on the branch: missing, or the same bytes and mode."""
+    for each in changes:
+        status = ContainedPath(folder, each.path).status()
+        if each.kind == "A" and status is None:
+            continue
+        mode = "100755" if status and status.st_mode & stat.S_IXUSR else "100644"
+        if mode != each.former_mode or not is_untouched(folder, FormerFile(each.path, mode, each.former_id)):
+            return False
+    return True
 
 
 async def _edited_paths(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
