@@ -1,6 +1,6 @@
 """The processes and agents of a run: a row for each, in the same words on every screen; and the actions held back."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct, structs
@@ -88,13 +88,25 @@ def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     for goal in work.goals.values():
         if goal.supervisor is not None or goal.id in turns:
             yield _supervisor_row(store, goal, turns.get(goal.id))
+    yield from _worker_rows(store, work, store.attempts.open_of_run(work.run.id))
+    yield from _waiting_rows(store, work)
+
+
+def busy_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
+    """Yield the rows of owner and workers that have an activity."""
+    if None in work.activities and work.run.owner is not None:
+        yield _owner_row(work, work.run.owner)
+    attempts = (store.attempts.get(each) for each in work.activities if each is not None)
+    yield from _worker_rows(store, work, (each for each in attempts if each is not None and each.outcome is None))
+
+
+def _worker_rows(store: Store, work: AgentListInput, attempts: Iterable[Attempt]) -> Iterator[AgentRow]:
     asked = {item.id: item for item in work.inbox}
-    for attempt in store.attempts.open_of_run(work.run.id):
+    for attempt in attempts:
         if (action := store.actions.get(attempt.action_id)) is not None:
             item = asked.get(attempt.waits_for) if attempt.waits_for else None
             row = _worker_row(work.goals[action.goal_id], action, attempt, item)
             yield structs.replace(row, activity=work.activities.get(attempt.id))
-    yield from _waiting_rows(store, work)
 
 
 def owned_since(store: Store, run: Run) -> datetime | None:

@@ -44,6 +44,7 @@ from scaffold.views.agent_list import (
     AgentListInput,
     AgentRow,
     agent_rows,
+    busy_rows,
     owned_since,
 )
 from scaffold.views.compliance import Compliance, read_compliance
@@ -254,6 +255,26 @@ def read_summary(reader: StoreAccess, run: Run) -> RunSummary:
     """Return the run's summary as it is now."""
     with reader.store.snapshot():
         return _run_summary(reader, run)
+
+
+def read_work(reader: StoreAccess, run: Run) -> tuple[Sequence[AgentRow], str]:
+    """Return the rows of what has an activity now, and the endpoint that the run waits for, if it does."""
+    store = reader.store
+    with store.snapshot():
+        now = store.runs.get(run.id) or run
+        found = store.activities.for_run(run.id, fence=now.fence) if is_executed(now) else ()
+        # Asked once a second as long as a run lasts, and most of the time nothing lasts as long.
+        if not found:
+            return (), now.waits_for if is_executed(now) else ""
+        work = AgentListInput(
+            run=now,
+            status=display_status(now),
+            goals={goal.id: goal for goal in store.goals.for_run(run.id)},
+            turns=(),
+            inbox=store.inbox.open_of_run(run.id),
+            activities={each.attempt_id: each for each in found},
+        )
+        return tuple(busy_rows(store, work)), now.waits_for
 
 
 def read_run_view(reader: StoreAccess, run: Run) -> RunView:

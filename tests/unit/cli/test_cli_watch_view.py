@@ -155,7 +155,7 @@ def test_a_check_that_never_ended_here_shows_no_earlier_duration():
 def test_a_candidate_that_is_checked_is_landing():
     row = frame_lines(run_view(proving(waits_on="the merge queue")), 80, 24)[-1]
     assert row.startswith("↓ endpoint-1#1 landing test: python")
-    (line,) = work_lines(run_view(proving(waits_on="the merge queue")))
+    (line,) = work_lines([proving(waits_on="the merge queue")], "")
     assert line.startswith("running  landing endpoint-1#1: test `python")
 
 
@@ -183,8 +183,7 @@ def test_in_a_pipe_a_sentence_tells_each_command_and_what_the_run_waits_for():
     """AL-26: work that consists of other work has none, because that is told."""
     around = Activity(label="proves the work", is_whole=False, surrounds=True)
     outer = worker(2, activity=msgspec.structs.replace(proving().activity, work=around))
-    run = msgspec.structs.replace(RUN, waits_for="anthropic, which does not answer")
-    assert work_lines(run_view(proving(), outer, run=run)) == snapshot(
+    assert work_lines([proving(), outer], "anthropic, which does not answer") == snapshot(
         [
             "running  endpoint-1#1: test `python -m pytest -q tests` (last 1 m 10 s)",
             "waits    for anthropic, which does not answer",

@@ -51,7 +51,7 @@ from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import OTHERS_FIRST, WAITS_FOR_PREFIX
 from scaffold.run.context import RunContext
-from scaffold.views.run_view import RunSummary
+from scaffold.views.agent_list import AgentRow
 from scaffold.views.text_format import local_time
 
 POLL_S = 0.1
@@ -139,14 +139,14 @@ class TextEventLines:
             click.echo("\n".join(lines), err=self._err)
 
 
-def work_lines(view: RunSummary) -> Sequence[str]:
+def work_lines(rows: Sequence[AgentRow], waits_for: str) -> Sequence[str]:
     """Return a sentence for each command that lasts, and for what the run waits for."""
     lines = [
         f"running  {row_subject(row)}: {work_sentence(row.activity)}"
-        for row in view.active_agents
+        for row in rows
         if row.activity is not None and not row.activity.work.surrounds
     ]
-    return [*lines, f"waits    for {view.waits_for}"] if view.waits_for else lines
+    return [*lines, f"waits    for {waits_for}"] if waits_for else lines
 
 
 def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequence[str]:

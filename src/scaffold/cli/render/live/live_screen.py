@@ -12,7 +12,7 @@ from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
-from scaffold.views.run_view import read_summary
+from scaffold.views.run_view import read_summary, read_work
 from scaffold.views.text_format import local_time
 
 REDRAW_S = 1.0
@@ -107,7 +107,7 @@ def run_screen(context: RunContext, run: Run, *, quiet: bool = False, err: bool 
     out = sys.stderr if err else sys.stdout
     if can_draw_on(out):
         return LiveScreen(context, run, out)
-    return TextEventLines(context.clock, err=err, work=lambda: work_lines(read_summary(context, run)))
+    return TextEventLines(context.clock, err=err, work=lambda: work_lines(*read_work(context, run)))
 
 
 class NoEvents:
