@@ -5,13 +5,20 @@ import os
 import re
 import stat
 import struct
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git.checkouts.submodule import check_out_submodules, empty_submodules, forget_submodules, gitlinks
+from scaffold.git.checkouts.submodule import (
+    Gitlink,
+    check_out_submodules,
+    empty_submodules,
+    forget_submodules,
+    gitlinks,
+)
 from scaffold.git.checkouts.worktree_metadata import (
     branches_of_operations,
     checkout_of,
@@ -31,8 +38,8 @@ from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
 from scaffold.host.atomic_files import FileLock, delete_path
 from scaffold.host.folder_tree import walk
 
-STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
-"""Lists all differences from the commit that is checked out, ignored files included, but not empty folders."""
+STATUS = ("status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
+"""Lists all differences from the commit that is checked out, but not empty folders."""
 UNTRACKED = ("?? ", "!! ")
 LOCK_TIMEOUT_S = 300.0
 CHECKOUT_TIMEOUT_S = 900.0
@@ -142,9 +149,12 @@ async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, 
 async def restore(git: Git, commit: Commit) -> None:
     """Reset the worktree to `commit`, detached; ignored files stay, nested repositories are deleted."""
     _forget_work(git, commit)
-    await _check_out(git, commit)
-    # With a single -f git would keep nested repositories.
-    await git("clean", "-ffdq")
+    left, changed = await _left_behind(git, commit, await gitlinks(git))
+    if changed:
+        await _check_out(git, commit)
+    if left:
+        # With a single -f git would keep nested repositories.
+        await git("clean", "-ffdq")
     await check_out_submodules(git)
 
 
@@ -162,13 +172,23 @@ async def clean_without_submodules(git: Git, commit: Commit) -> None:
     links = await gitlinks(git)
     await asyncio.to_thread(empty_submodules, git, links)
     _forget_work(git, commit)
-    # What checks leave behind is seldom all of it, and only that is undone. Changes in submodules are not seen.
-    is_there = not links and _head_has(git.registration / "HEAD", commit)
-    found = [line.startswith(UNTRACKED) for line in (await git(*STATUS)).records] if is_there else [True, False]
-    if any(found) or await asyncio.to_thread(_has_empty_folder, git.cwd):
+    left, changed = await _left_behind(git, commit, links, "--ignored")
+    if left:
         await git("clean", "-ffdxq")
-    if not all(found):
+    if changed:
         await _check_out(git, commit)
+
+
+async def _left_behind(git: Git, commit: Commit, links: Collection[Gitlink], *options: str) -> tuple[bool, bool]:
+    """Return whether there is something untracked, and whether HEAD or a tracked file is not that of the commit.
+
+    What commands leave behind is seldom both, and only that need be undone.
+    """
+    # Changes in submodules are not seen.
+    if links or not _head_has(git.registration / "HEAD", commit):
+        return True, True
+    untracked = [line.startswith(UNTRACKED) for line in (await git(*STATUS, *options)).records]
+    return any(untracked) or await asyncio.to_thread(_has_empty_folder, git.cwd), not all(untracked)
 
 
 async def drop_submodules(git: Git) -> None:
@@ -347,6 +367,7 @@ async def recycle_worktree(git: Git, commit: Commit) -> bool:
 def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:
     if stat.S_IMODE(folder.stat().st_mode) != folder_mode:
         return False
+    files = frozenset(stat.S_IFREG | mode for mode in modes)
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name == ".git":
@@ -358,6 +379,6 @@ def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top:
             elif not entry.is_symlink():
                 found = entry.stat(follow_symlinks=False)
                 # Git does not report sockets and pipes.
-                if not (stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes):
+                if found.st_mode not in files or found.st_nlink != 1:
                     return False
     return True
