@@ -48,7 +48,8 @@ INDEX_HEADER = struct.Struct(">4sII")
 """The head of the index file: signature, version, number of entries."""
 STAT_BYTES = 40
 """Size of the times, device, inode, mode, owner and file size that precede an entry's hash."""
-ASSUME_UNCHANGED, EXTENDED = 0x8000, 0x4000
+ASSUME_UNCHANGED, EXTENDED = 0x80, 0x40
+FLAGS = ASSUME_UNCHANGED | EXTENDED
 SKIP_WORKTREE = 0x4000
 """A bit of the extended flags."""
 
@@ -326,13 +327,13 @@ def _hides_changes(data: bytes, hash_bytes: int) -> bool:
     at = INDEX_HEADER.size
     for _ in range(count):
         name = at + STAT_BYTES + hash_bytes + 2
-        flags = int.from_bytes(data[name - 2 : name], "big")
-        if flags & EXTENDED:
+        # The higher byte of the flags; hardly an entry has any, and there are as many as files.
+        if flags := data[name - 2] & FLAGS:
+            if flags & ASSUME_UNCHANGED:
+                return True
             name += 2
             if int.from_bytes(data[name - 2 : name], "big") & SKIP_WORKTREE:
                 return True
-        if flags & ASSUME_UNCHANGED:
-            return True
         at = _entry_end(data, at, name, version)
     return False
 
