@@ -22,7 +22,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     rounds = 1 if quick else 15
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
         _cpu_s(["git", "init", "--quiet", folder], cwd=folder)
-        _lay_out(Path(folder))
+        lay_out(Path(folder))
         nothing, help_, status = medians(
             rounds,
             lambda: _cpu_s([sys.executable, "-c", "pass"], cwd=folder),
@@ -33,7 +33,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield row("command-status", status * 1000, nothing * 1000, unit="ms CPU", goal=12.0)
 
 
-def _lay_out(repository: Path) -> None:
+def lay_out(repository: Path) -> None:
     """Give the repository a run with a few actions to show."""
     actions = [an_action(n, needs=(), effects=(Assertion(f"made-{n}"),)) for n in range(ACTIONS)]
     with closing(Store.open(database_path(repository / ".git"), clock=SystemClock())) as store, store.transaction():

@@ -3,7 +3,8 @@
 import os
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -233,6 +234,17 @@ async def _landings(count: int) -> tuple[float, float]:
         await first.close()
         await last.close()
     return statistics.median(early), statistics.median(late)
+
+
+async def land_apart(folder: Path, count: int, seen: Callable[[], AbstractContextManager[None]]) -> None:
+    """Land so many candidates, each before the next is handed in; only the landings are `seen`."""
+    made = await _repository(folder, count)
+    queue = MergeQueue(made.context, made.run)
+    for number in range(count):
+        await made.hand_in(number)
+        with seen():
+            await queue.step()
+    await queue.close()
 
 
 async def _land_one(made: Repository, queue: MergeQueue, number: int) -> float:

@@ -1,7 +1,6 @@
 """What an action costs in a run with many goals, over all its processes, against one with few."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,8 +27,15 @@ def rows(*, quick: bool) -> Iterator[Row]:
     )
 
 
-def cpu_ms(goals: int, actions: int, files: dict[str, str]) -> float:
+def cpu_ms(goals: int, actions: int, files: Mapping[str, str]) -> float:
     """Return the CPU in milliseconds of a whole run and all its processes; each action changes a file of its own."""
+    with TemporaryDirectory(prefix="scaffold-bench-") as folder:
+        used = run_of_changes(Path(folder), goals, actions, files, agents=AGENTS).finished()
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
+def run_of_changes(folder: Path, goals: int, actions: int, files: Mapping[str, str], *, agents: int) -> ScratchRun:
+    """Return a run of so many goals of so many actions, each of which writes a file of its own."""
     plan, replies = [], []
     for goal in range(goals):
         names = [f"goal{goal}/file{action}" for action in range(actions)]
@@ -55,10 +61,4 @@ def cpu_ms(goals: int, actions: int, files: dict[str, str]) -> float:
             }
             for name in names
         ]
-    with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        run = ScratchRun(Path(folder), goals=plan, replies=replies, agents=AGENTS, files=files)
-        # Of the process and of all that it has waited for: supervisors, workers, their git commands and checks.
-        _, status, used = os.wait4(run.start().pid, 0)
-    if status:
-        raise RuntimeError(f"the run ended with {os.waitstatus_to_exitcode(status)}")
-    return (used.ru_utime + used.ru_stime) * 1000
+    return ScratchRun(folder, goals=plan, replies=replies, agents=agents, files=files)

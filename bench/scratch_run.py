@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess  # noqa: TID251 - the real command is measured
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ class ScratchRun:
         """
         self.repo = folder / "repo"
         self.repo.mkdir()
-        self._environ = {
+        self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             "SCAFFOLD_HOME": str(folder / "home"),
@@ -58,20 +59,27 @@ class ScratchRun:
             "--yes",
         ]
 
-    def start(self) -> "subprocess.Popen[bytes]":
-        """Start the command that carries the plan out."""
-        return self.scaffold(*self._command)
+    def finished(self, *wrapper: str) -> resource.struct_rusage:
+        """Carry the plan out; return what was used by the command and all that it waited for, which is all of it."""
+        _, status, used = os.wait4(self.start(*wrapper).pid, 0)
+        if status:
+            raise RuntimeError(f"the run ended with {os.waitstatus_to_exitcode(status)}")
+        return used
 
-    def scaffold(self, *args: str) -> "subprocess.Popen[bytes]":
+    def start(self, *wrapper: str) -> "subprocess.Popen[bytes]":
+        """Start the command that carries the plan out, by a program that runs it if there is one."""
+        return self.scaffold(*self._command, wrapper=wrapper)
+
+    def scaffold(self, *args: str, wrapper: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
         """Start a command in the repository."""
         return subprocess.Popen(
-            [sys.executable, "-m", "scaffold", *args],
+            [*wrapper, sys.executable, "-m", "scaffold", *args],
             cwd=self.repo,
-            env=self._environ,
+            env=self.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
     def _git(self, *args: str) -> None:
-        subprocess.run(["git", *args], cwd=self.repo, env=self._environ, check=True)
+        subprocess.run(["git", *args], cwd=self.repo, env=self.environ, check=True)

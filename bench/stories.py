@@ -1,7 +1,6 @@
 """What a step of a story costs beside its model and its tools, and how much faster stories are side by side."""
 
 import json
-import os
 import statistics
 from collections.abc import Iterator
 from datetime import datetime
@@ -47,6 +46,17 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 def _worked(stories: int, *, agents: int, sleep_s: float) -> StoriesTime:
     """Work so many independent stories; each step takes its agent `sleep_s`."""
+    with TemporaryDirectory(prefix="scaffold-bench-") as folder:
+        run = run_of_stories(Path(folder), stories, agents=agents, sleep_s=sleep_s)
+        used = run.finished()
+        state = json.loads((run.repo / ".scaffold" / "workflow_state.json").read_text())["stories"]
+    times = [(story["claimed_at"], story["completed_at"]) for story in state.values()]
+    begun, ended = (list(map(datetime.fromisoformat, column)) for column in zip(*times, strict=True))
+    return StoriesTime(seconds=(max(ended) - min(begun)).total_seconds(), cpu_s=used.ru_utime + used.ru_stime)
+
+
+def run_of_stories(folder: Path, stories: int, *, agents: int, sleep_s: float) -> ScratchRun:
+    """Return a run of so many independent stories; each step takes its agent `sleep_s`."""
     ids = [f"US-{number}" for number in range(stories)]
     replies: list[object] = [
         {"when": {"action": f"{each}/step-005", "turn": 1}, "tool_calls": [_write(each), *_sleep(sleep_s)]}
@@ -56,16 +66,7 @@ def _worked(stories: int, *, agents: int, sleep_s: float) -> StoriesTime:
         replies += [{"when": {"role": each, "turn": 1}, "tool_calls": _sleep(sleep_s)} for each in DEFAULT_WORKFLOW]
     replies += [{"when": {"role": each}, "text": DONE} for each in DEFAULT_WORKFLOW]
     given = [{"id": each, "title": each} for each in ids]
-    with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        run = ScratchRun(Path(folder), stories=given, replies=replies, agents=agents, files={"README.md": "# Sample\n"})
-        # Of the process and of all that it has waited for: supervisors, workers, their git commands.
-        _, status, used = os.wait4(run.start().pid, 0)
-        if status:
-            raise RuntimeError(f"the run ended with {os.waitstatus_to_exitcode(status)}")
-        state = json.loads((run.repo / ".scaffold" / "workflow_state.json").read_text())["stories"]
-    times = [(story["claimed_at"], story["completed_at"]) for story in state.values()]
-    begun, ended = (list(map(datetime.fromisoformat, column)) for column in zip(*times, strict=True))
-    return StoriesTime(seconds=(max(ended) - min(begun)).total_seconds(), cpu_s=used.ru_utime + used.ru_stime)
+    return ScratchRun(folder, stories=given, replies=replies, agents=agents, files={"README.md": "# Sample\n"})
 
 
 def _write(name: str) -> dict[str, object]:
