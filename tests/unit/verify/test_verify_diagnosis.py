@@ -88,6 +88,18 @@ def test_a_run_that_distinguishes_good_from_bad_is_a_baseline():
     assert [shown for shown in runs if unready_reason(shown, given=False) is not None] == []
 
 
+def test_code_that_is_to_come_is_no_missing_dependency():
+    """AL-10: unless something else is missing, too."""
+    said = "ImportError: cannot import name 'area' from 'shape'\nNo module named 'colour'\n"
+    red = run(problem="error", unloaded=("test_shape.py",), detail=said)
+    assert unready_reason(red, given=False, to_come={"shape", "colour"}) is None
+    for more, named in (("", "`colour` is not installed"), ("ECONNREFUSED 127.0.0.1:5432", "no service answers")):
+        known = {"shape"} if not more else {"shape", "colour"}
+        problem = unready_reason(run(problem="error", unloaded=("a",), detail=said + more), given=False, to_come=known)
+        assert problem is not None
+        assert named in problem.what
+
+
 def test_a_configured_gate_must_work_and_setup_commands_are_named():
     """AL-10: a configured gate is meant to run."""
     problem = unready_reason(run(Gate(kind="lint", command="ruff"), problem="error"), given=True, setup=("npm ci",))

@@ -82,7 +82,7 @@ def test_a_go_report_is_checked_against_its_exit():
             "FAIL\texample.com/shop/till [build failed]\n" + events(go_event("pass", "TestA"), go_event("pass")),
             2,
             "error",
-            {"example.com/shop/till": "error"},
+            {"example.com/shop/cart.TestA": "passed", "example.com/shop/till": "error"},
         ),
         (
             events(go_event("output", Output="FAIL\texample.com/shop/cart [build failed]\n"), go_event("fail")),
@@ -261,6 +261,13 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
         "one/tests/whole.rs: adds",
     }
     assert "compiler-artifact" not in str(reading.shown_output)
+
+
+def test_targets_that_cargo_could_not_compile_are_named():
+    """BX-4: as files are that other runners could not load."""
+    said = 'error[E0425]: cannot find function\nerror: could not compile `x` (test "area") due to 1 previous error\n'
+    reading = CARGO.read_report(ended(code=101, err=said))
+    assert (reading.problem, reading.unloaded) == ("error", ('`x` (test "area")',))
 
 
 def test_cargo_output_is_checked_against_its_exit():

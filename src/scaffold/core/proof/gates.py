@@ -148,6 +148,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """The line of each of these messages about a finding."""
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
+    unloaded: tuple[str, ...] = ()
+    """Test files and packages that could not be loaded. That is a problem, unless they could not before the work."""
     absent: Mapping[str, str] = {}
     """Tools of commit hooks that cannot run here, each with the reason, while others can."""
     replaced: tuple[str, ...] = ()

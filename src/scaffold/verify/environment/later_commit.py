@@ -115,7 +115,7 @@ async def dependency_change(git: Git, changed: Iterable[str], before: Commit, no
     """Return the change of the declared dependencies in the `changed` paths, or None."""
     if not any(map(selects_dependencies, changed)):
         return None
-    old, new = await _declared_dependencies(git, before), await _declared_dependencies(git, now)
+    old, new = await declared_dependencies(git, before), await declared_dependencies(git, now)
     folders = frozenset(folder for folder in {**old, **new} if old.get(folder) != new.get(folder))
     if not folders:
         return None
@@ -132,7 +132,8 @@ def names_of(added: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[0] for entry in added if (found := _NAME.match(entry))))
 
 
-async def _declared_dependencies(git: Git, commit: Commit) -> Mapping[str, frozenset[str]]:
+async def declared_dependencies(git: Git, commit: Commit) -> Mapping[str, frozenset[str]]:
+    """Return the entries of a commit's manifests that select dependencies, by the folder that they are installed to."""
     files = await files_at_commit(git, commit)
     found: dict[str, set[str]] = {}
     for path in sorted(files.paths):

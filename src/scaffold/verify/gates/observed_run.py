@@ -146,6 +146,7 @@ async def observe_gate(
         messages=result.messages,
         lines=result.lines,
         refused=_refused_tests(result, tree, env),
+        unloaded=result.unloaded,
         replaced=result.replaced,
         detail=_result_detail(result, printed),
         log=kept_log(gate.name, gate.command, tree, printed) if is_worth_keeping else "",

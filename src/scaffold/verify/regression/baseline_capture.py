@@ -4,8 +4,9 @@ A gate that cannot judge anything at the base is explained from its output.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import PurePosixPath
 
 from msgspec import Struct, json, structs
 
@@ -19,29 +20,47 @@ from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, Tree, restore_tracked_files
 from scaffold.verify.environment.check_programs import NOT_STARTED, missing_by_output
+from scaffold.verify.environment.dependencies import read_text
+from scaffold.verify.environment.generated_files import ignored_module
+from scaffold.verify.environment.later_commit import declared_dependencies, names_of
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.observed_run import gate_slot, run_gate
 from scaffold.verify.gates.refusals import describe_refused
+from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof_request import GateRunLookup
-from scaffold.verify.regression.comparison import FAILING_OUTCOMES
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, with_known_unloaded
 from scaffold.verify.regression.flaky_tests import retry_new_failures
+from scaffold.verify.regression.selection.mentions import files_holding
 
 ADVISORY = "no check of the project's own set-up runs it"
 MAX_FAILURES = 3
 """The most failed tests whose messages explain why no test passes."""
 NETWORK = "it needs the network: it asks for {}"
+NO_NAME = "the Python name `{}` cannot be imported"
+CODE_PATTERNS = (
+    (r"No module named '?([\w.]+)'?", "the Python module `{}` is not installed"),
+    (r"cannot import name '(\w+)' from (?:partially initialized module )?'(?P<of>[\w.]+)'", NO_NAME),
+    (r"Cannot find module '(\.{0,2}/[^']+)'", "the file {} is missing"),
+    (r"Cannot find (?:module|package) '([^']+)'", "the Node module `{}` is not installed"),
+    (r"no required module provides package (\S+?)[;:\s]", "the Go package `{}` is missing"),
+    (r"unresolved import `([^`]+)`", "the Rust import `{}` cannot be resolved"),
+)
+"""Patterns in output that name code which cannot be loaded: of others, or of the work that is to come."""
+ASKING = (
+    r"^\s*import\s+(?:[\w., ]*\b)?{0}\b|^\s*from\s+[\w.]*\b{0}\b|^\s*from\s+\.[\w.]*\s+import\s[^\n]*\b{0}\b"
+    r"|[\"'](?:[^\"'\n]*/)?{0}(?:\.\w+|/[^\"'\n]*)?[\"']"
+)
+"""How Python, and in quotes others, import what has this name."""
+MAX_CODE_NAMES = 20
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
     for pattern, words in (
-        (r"No module named '?([\w.]+)'?", "the Python module `{}` is not installed"),
-        (r"cannot import name '(\w+)'", "the Python name `{}` cannot be imported"),
-        (r"Cannot find module '(\.{0,2}/[^']+)'", "the file {} is missing"),
-        (r"Cannot find (?:module|package) '([^']+)'", "the Node module `{}` is not installed"),
+        *CODE_PATTERNS,
+        (r"cannot import name '(\w+)'(?! from)", NO_NAME),
         (r"pnpm add pnpm@([\d.]+)", "pnpm {}, which package.json asks for, is not installed"),
         (r"missing go\.sum entry for module providing package (\S+?)[;:\s]", "go.sum has no entry for `{}`"),
-        (r"no required module provides package (\S+?)[;:\s]", "the Go package `{}` is missing"),
         (r"no matching package named `([^`]+)`", "the Rust package `{}` is missing"),
-        (r"unresolved import `([^`]+)`", "the Rust import `{}` cannot be resolved"),
+        (r"linker `([^`]+)` not found", "the program `{}` was not found"),
         (r"ECONNREFUSED (\S+:\d+)", "no service answers at {}"),
         (r"[Cc]onnection (?:to \S+ )?refused[^\n]*?(\w[\w.-]*:\d+)", "no service answers at {}"),
         (r'connection to server at "([^"\s]+)"[^\n]* failed', "no service answers at {}"),
@@ -115,6 +134,8 @@ async def capture_baseline(
         # Not stored: the next try may no longer have a problem of the environment.
         if problem := await _unready_gate(run, tree, given=gate.name in detection.given, setup=left_out):
             return problem
+        # Tests written first: what could not be loaded is red, and the other tests count.
+        run = with_known_unloaded(run, run)
         inputs.on_gate_run(run, known is not None)
         runs.append(run)
     unavailable = (_unavailable_gate_note(run) for run in runs if run.problem and run.gate.runner != "hooks")
@@ -213,37 +234,84 @@ def _inapplicable_hooks(run: GateRun) -> Iterator[str]:
         yield f"The commit hooks of {tool} are not applicable: {why.rstrip('.')}."
 
 
-def missing_dependency(output: str) -> str | None:
-    """Return the missing dependency that the output names, or None."""
+def missing_dependency(output: str, to_come: Collection[str] = ()) -> str | None:
+    """Return the missing dependency that the output names, or None; code that is `to_come` is none."""
     for pattern, words in MISSING_PATTERNS:
-        found = pattern.search(output)
+        found = next((each for each in pattern.finditer(output) if _named_code(each) not in to_come), None)
         if found:
             return words.format(found[1])
     return None
 
 
-def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> NotReady | None:
+def _named_code(found: re.Match[str]) -> str:
+    return str(found.groupdict().get("of") or found[1])
+
+
+async def code_to_come(run: GateRun, tree: Tree) -> frozenset[str]:
+    """Return the names of code that a run could not load and that only tests of its tree ask for.
+
+    They are written before the code, which the work is to bring. What other code or a manifest asks for is a
+    dependency, and what git ignores is made by a build.
+    """
+    text = _said(run)
+    found = [each for pattern, _ in CODE_PATTERNS for each in re.finditer(pattern, text)][:MAX_CODE_NAMES]
+    if not found or await ignored_module(tree.git, text):
+        return frozenset()
+    entries = (await declared_dependencies(tree.git, tree.commit)).values()
+    needed = {_plain_name(name) for name in names_of(tuple(chain.from_iterable(entries)))}
+    modules = [path for path in await commits.listed_paths(tree.git, tree.commit) if path.endswith(".py")]
+    own = {PurePosixPath(part).stem for path in modules for part in path.split("/")}
+    return frozenset([_named_code(each) for each in found if await _is_to_come(each, needed, own, tree)])
+
+
+async def _is_to_come(found: re.Match[str], needed: Collection[str], own: Collection[str], tree: Tree) -> bool:
+    """Return whether only tests ask for code; `needed` are declared dependencies, `own` the names of own modules."""
+    name = _named_code(found)
+    first = name.partition(".")[0]
+    if "of" in found.groupdict():
+        return first in own
+    # A module that is there is not found for another reason.
+    if name in own:
+        return False
+    word = PurePosixPath(name).stem if "/" in name else name.rpartition(".")[2] if first in own else first
+    if _plain_name(word) in needed:
+        return False
+    asking = re.compile(ASKING.format(re.escape(word)), re.MULTILINE)
+    paths = [path for path in await files_holding(tree.git, [word], "-w") if not is_test(path)]
+    return not any(asking.search(read_text(tree.git.cwd / path)) for path in paths)
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def unready_reason(
+    run: GateRun, *, given: bool, setup: Sequence[str] = (), to_come: Collection[str] = ()
+) -> NotReady | None:
     """Return why a gate's run at the base is unusable as a baseline, or None.
 
-    `given` is True if the user configured the gate; `setup` are commands that were skipped and may be needed. A
-    detected gate never stops the run, test gates excepted: it is left out instead.
+    `given` is True if the user configured the gate; `setup` are commands that were skipped and may be needed;
+    `to_come` is code that the work is to bring. A detected gate never stops the run, test gates excepted: it is left
+    out instead.
     """
     if run.gate.kind != "test" and not given:
         return None
-    problem = gate_problem(run)
+    problem = gate_problem(run, to_come)
     if problem is None:
         return None
     return NotReady(
         what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {problem}",
         fix=_suggest_fix(run, setup),
-        detail=f"{_first_failures(run)}{run.detail}",
+        detail=_said(run),
         log=run.log,
     )
 
 
 async def _unready_gate(run: GateRun, tree: Tree, *, given: bool, setup: Sequence[str]) -> NotReady | None:
     """Return why a gate's run is unusable, with the program that is missing or the path that is hidden; or None."""
-    problem, missing = unready_reason(run, given=given, setup=setup), None
+    # Without its set-up nothing can be said of what is not installed.
+    to_come = frozenset[str]() if setup else await code_to_come(run, tree)
+    problem, missing = unready_reason(run, given=given, setup=setup, to_come=to_come), None
     if problem or ((given or run.gate.kind == "test") and run.gate.runner == "exit" and run.exit_code):
         missing = await missing_by_output(run.exit_code, run.detail, tree)
     if missing:
@@ -259,24 +327,32 @@ async def _unready_gate(run: GateRun, tree: Tree, *, given: bool, setup: Sequenc
     return structs.replace(problem, fix=f"{SHOW.format(hidden)}; or {problem.fix}") if problem and hidden else problem
 
 
+def _said(run: GateRun) -> str:
+    return f"{_first_failures(run)}{run.detail}"
+
+
 def _first_failures(run: GateRun) -> str:
     said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
 
 
-def gate_problem(run: GateRun) -> str | None:
+def gate_problem(run: GateRun, to_come: Collection[str] = ()) -> str | None:
     """Return why the run cannot judge work, to follow the words "it cannot judge:", or None."""
     # The service first: its output names what it lacks, and would look like the output of the check.
-    missing = _missing_service(run) or missing_dependency(f"{_first_failures(run)}{run.detail}")
+    missing = _missing_service(run) or missing_dependency(_said(run), to_come)
     match run.problem:
         case "timeout":
             return f"it timed out after {run.duration_s:.0f} s"
         case "vacuous":
             return "it ran no tests although tests exist" if run.gate.kind == "test" else "it judged nothing"
-        case "error":
+        case "error" if not run.unloaded:
             return missing or _run_error(run)
+        case "error" if run.gate.kind != "test":
+            return _run_error(run)
+        case "error":
+            return missing
         case None:
-            return _no_passing_test(run, missing)
+            return _no_passing_test(run, missing, to_come)
 
 
 def _missing_service(run: GateRun) -> str | None:
@@ -295,7 +371,7 @@ def _run_error(run: GateRun) -> str:
     return first[:1].lower() + first[1:] if first else f"it exited with code {run.exit_code}"
 
 
-def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
+def _no_passing_test(run: GateRun, missing: str | None, to_come: Collection[str]) -> str | None:
     # A gate in which no test passes cannot tell good work from bad.
     if run.gate.kind != "test":
         return None
@@ -303,7 +379,7 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
         # The work may have to fix an unnamed failure; only a missing dependency makes the gate useless.
         return missing if run.exit_code != 0 else None
     failed = [text for name, texts in run.messages.items() if run.outcomes.get(name) == "failed" for text in texts]
-    written_first = not (missing or run.refused) and any(map(_JUDGED.search, failed))
+    written_first = not (missing or run.refused) and (to_come or any(map(_JUDGED.search, failed)))
     if written_first or not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
         return None
     refused = f"; {describe_refused(run.refused)}" if run.refused else ""

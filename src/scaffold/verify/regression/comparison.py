@@ -142,6 +142,7 @@ def with_new_names(run: GateRun, name_now: Callable[[str], str]) -> GateRun:
         messages={name_now(name): tuple(map(name_now, said)) for name, said in run.messages.items()},
         lines={name_now(name): lines for name, lines in run.lines.items()},
         refused={name_now(name): reason for name, reason in run.refused.items()},
+        unloaded=tuple(map(name_now, run.unloaded)),
     )
 
 
@@ -303,6 +304,12 @@ async def _source_line(tree: Tree, file: str, line: int | None) -> str:
     text = (await commits.file_contents(tree.git, tree.commit, file) or b"").decode(errors="replace")
     lines = text.splitlines()
     return utf8_safe(lines[line - 1].strip()[:MAX_SOURCE_CHARS]) if 0 < line <= len(lines) else ""
+
+
+def with_known_unloaded(before: GateRun | None, now: GateRun) -> GateRun:
+    """Return the run with its tests as its result if only files are unloaded that could not be loaded before."""
+    known = before.unloaded if before else ()
+    return structs.replace(now, problem=None) if now.unloaded and {*known}.issuperset(now.unloaded) else now
 
 
 def with_original_runner(before: GateRun | None, now: GateRun) -> GateRun:

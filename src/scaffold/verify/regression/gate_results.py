@@ -45,6 +45,7 @@ from scaffold.verify.regression.comparison import (
     renamed_name,
     replaced_functions,
     vanished_failures,
+    with_known_unloaded,
     with_original_runner,
     with_places,
     with_renamed_files,
@@ -436,7 +437,8 @@ class _GateRunner:
         observed = await observe_gate(
             gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
         )
-        return structs.replace(observed, run=with_original_runner(before, observed.run))
+        run = with_original_runner(before, with_known_unloaded(before, observed.run))
+        return structs.replace(observed, run=run)
 
 
 def _with_lost(

@@ -81,7 +81,8 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if broken and ended.env.stand_ins is not None:
         return _older_result(events, ended, broken, outcomes)
     if broken:
-        failure = load_failure("The build failed", sorted(broken))
+        others = RunnerResult(outcomes=outcomes) if outcomes else None
+        failure = load_failure("The build failed", sorted(broken), others)
         return msgspec.structs.replace(failure, shown_output=_join_output(events))
     if not events:
         return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")

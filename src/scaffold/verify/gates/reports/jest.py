@@ -112,9 +112,9 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 def _read_result(report: JestReport, tests: Mapping[str, JestTest], ended: RunnerExit) -> RunnerResult:
     broken = [_suite_file(suite, ended.env.cwd) for suite in _broken_suites(report)]
-    if broken:
-        return load_failure("Test files failed to load", broken)
     outcomes = _outcomes_by_name(tests)
+    if broken:
+        return load_failure("Test files failed to load", broken, RunnerResult(outcomes=outcomes))
     failed = sum(outcome == "failed" for outcome in outcomes.values())
     # A module under test can edit the report; a forger has to get every count right.
     if (len(outcomes), failed) != (report.num_total_tests, report.num_failed_tests):

@@ -20,6 +20,7 @@ from scaffold.verify.gates.reports.runner_result import (
     RunnerExit,
     RunnerResult,
     distinct_names,
+    load_failure,
     match_exit_code,
     plain_text,
     printable_test_name,
@@ -44,6 +45,7 @@ _FAILURES = "failures:"
 _OUTPUT = "successes:"
 _SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _NUMBER = re.compile(r" \(\d+\)$")
+_UNCOMPILED = re.compile(r"^error: could not compile (`.+?`(?: \(.+?\))?) due to", re.MULTILINE)
 _UNBUILT = re.compile(r"^error(?:\[E\d+\])?: ", re.MULTILINE)
 
 
@@ -122,6 +124,8 @@ def _read_result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> Ru
     ]
     ends = [end for *_, end in found]
     outcomes = dict(zip(distinct_names([printable_test_name(name) for name in names]), ends, strict=True))
+    if not parts and (unbuilt := _UNCOMPILED.findall(ended.output)):
+        return load_failure("The tests could not be built", sorted(map(printable_test_name, {*unbuilt})))
     if not parts:
         problem = "The tests could not be built" if _UNBUILT.search(text) else "The runner printed no report"
         return unusable_result("error", f"{problem} (exit code {ended.exit_code}).")

@@ -21,6 +21,7 @@ from scaffold.verify.gates.reports.runner_result import (
     RunnerExit,
     RunnerResult,
     UnresolvedName,
+    load_failure,
     printable_test_name,
 )
 
@@ -87,12 +88,14 @@ def build_mocha_command(command: str, env: RunnerEnv) -> RunnerCommand:
 def read_mocha_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     result = read_report(ended)
-    if ended.env.stand_ins is not None and result.problem is not None:
-        # Mocha loads all files before it runs a test, so one that cannot be loaded ends it.
-        name = unresolved_name(ended.output)
+    if result.problem is None:
+        return result
+    # Mocha loads all files before it runs a test, so one that cannot be loaded ends it.
+    name = unresolved_name(ended.output)
+    if ended.env.stand_ins is not None:
         unresolved = {ANY_FILE: UnresolvedName(name)} if name else {}
         return structs.replace(result, problem=None, outcomes={ANY_FILE: "error"}, unresolved=unresolved)
-    return result
+    return load_failure("Test files failed to load", [ANY_FILE]) if name and not result.outcomes else result
 
 
 MOCHA = RunnerAdapter(build_command=build_mocha_command, read_report=read_mocha_report)

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.printable_text import join_limited, utf8_safe, without_colors
 from scaffold.core.proof.gates import EXIT_OUTCOME, GateRunProblem, TestOutcome
@@ -107,6 +107,8 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     """The errors of the operating system behind failed tests, by test."""
     unresolved: Mapping[str, UnresolvedName] = {}
     """The names that tests of an older version could not resolve, by test, or by file if it could not be loaded."""
+    unloaded: tuple[str, ...] = ()
+    """Files or packages that could not be loaded; then these and the outcomes of the other tests are all there is."""
     replaced: tuple[str, ...] = ()
     """The runner's own functions that other code replaced."""
     problem: GateRunProblem | None = None
@@ -169,9 +171,15 @@ def failure_message(text: str) -> str:
     return "\n".join(line for line in lines[:MESSAGE_LINES] if line)
 
 
-def load_failure(what: str, names: Sequence[str]) -> RunnerResult:
-    """Return the result of a run in which the named files or packages could not be loaded."""
-    return unusable_result("error", f"{what}: {join_limited(names, 3)}.", dict.fromkeys(names, "error"))
+def load_failure(what: str, names: Sequence[str], others: RunnerResult | None = None) -> RunnerResult:
+    """Return the result of a run in which the named files or packages could not be loaded.
+
+    `others` is the result of the other tests; None if they did not run.
+    """
+    found = others if others and others.problem is None else RunnerResult()
+    outcomes: dict[str, TestOutcome] = {**found.outcomes, **dict.fromkeys(names, "error")}
+    why = f"{what}: {join_limited(names, 3)}."
+    return structs.replace(found, problem="error", why=why, outcomes=outcomes, unloaded=tuple(names))
 
 
 def worst_outcomes(outcomes: Iterable[tuple[str, TestOutcome]]) -> dict[str, TestOutcome]:

@@ -173,7 +173,9 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     """Return the result of a run that was not killed."""
     broken = sorted({printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
     if broken:
-        return load_failure("Collection failed", broken)
+        others = [line for line in lines if not isinstance(line, UncollectedLine)]
+        found = judge_record(others, exit_code, whole=False) if _selected_tests(others) else None
+        return load_failure("Collection failed", broken, found)
     ends = [line for line in lines if isinstance(line, EndLine)]
     # `os._exit` in a test, or at import, ends the process without an end line.
     if not ends:
