@@ -74,6 +74,19 @@ def test_a_record_with_foreign_content_is_rejected(tmp_path, note):
         assert isinstance(read_record(tmp_path, KEY), str), content
 
 
+def test_a_record_that_is_emptied_or_lengthened_while_it_is_written_is_rejected(tmp_path):
+    """BX-4: the writer goes on, and asks the file how much of it is there."""
+    for number, content in enumerate((b"", b"x", b"x" * 10_000)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        note = open_record(str(folder), KEY)
+        note("collected", ["test_a"])
+        (folder / RECORD).write_bytes(content)
+        write_whole(note)
+        os.close(inspect.getclosurevars(note).nonlocals["descriptor"])
+        assert isinstance(read_record(folder, KEY), str), content
+
+
 def test_a_truncated_record_is_rejected(tmp_path, note):
     """BX-4: a report without its end is none, wherever it was cut."""
     write_whole(note)

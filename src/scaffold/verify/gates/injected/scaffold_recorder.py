@@ -22,8 +22,6 @@ LONGEST_PATH = 4_096
 LONGEST_MESSAGE = 2_000
 PART = " > "
 """Between the name of a test and of its part."""
-MOST_ROUNDS = 20
-"""How often a test runs in one process, if tests are to be repeated in it."""
 MOST_ERRORS = 5
 MOST_EXCEPTIONS = 50
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -95,11 +93,12 @@ def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
             # A write may be shorter than asked for, or fail, or be interrupted: the file says how much of it is there.
             while True:
                 seal, begin, rest = state
-                rest = rest[status(descriptor).st_size - begin :]
-                if not rest:
+                written = status(descriptor).st_size - begin
+                # Fewer bytes than before are no work of ours: what follows will not fit what is left.
+                if written < 0 or not rest[written:]:
                     break
-                write(descriptor, rest)
-            state = seal, status(descriptor).st_size, rest
+                write(descriptor, rest[written:])
+            state = seal, begin + written, b""
 
     return note
 
