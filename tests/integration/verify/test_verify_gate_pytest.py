@@ -29,10 +29,11 @@ PATCHED_REPORT = (
     "runner.TestReport.from_item_and_call = _well\n"
 )
 PATCHED_CALL = "import _pytest.python as python\npython.Function.runtest = lambda self: None\n"
+# Its own run's record alone: others may lie beside it, of tests that run at the same time.
 FORGED = (
-    "import glob, os, tempfile\n\n\ndef test_forges():\n"
-    "    for path in glob.glob(f'{tempfile.gettempdir()}/scaffold-gate.*/*'):\n"
-    "        text = open(path).read().replace('failed', 'passed')\n        open(path, 'w').write(text)\n"
+    "import os\n\n\ndef test_forges():\n    open_files = [os.path.realpath(f'/proc/self/fd/{n}') for n in range(99)]\n"
+    "    [path] = [each for each in open_files if each.endswith('/record')]\n"
+    "    text = open(path).read().replace('failed', 'passed')\n    open(path, 'w').write(text)\n"
 )
 
 
