@@ -56,6 +56,16 @@ def test_shared_files_select_all_tests():
     assert [path for path in paths if chosen([path], path, "tests/test_b.py", sizes=ENOUGH) != "whole"] == []
 
 
+def test_a_file_that_has_tests_of_its_own_is_run_once_it_changes():
+    """AL-11: doctests are neither missed nor taken for removed; a runner is asked for files of its language only."""
+    paths = ["shop.py", "till.py", "README.md", "tests/test_shop.py", "tests/test_all.py"]
+    own = {"shop.py": 9, "till.py": 1, "README.md": 1, "tests/test_shop.py": 5}
+    assert chosen(["shop.py"], *paths, sizes=own) == ["shop.py", "tests/test_shop.py"]
+    assert chosen(["shop.py", "README.md"], *paths, sizes=own) == "whole"
+    assert chosen(["shop.py"], *paths[1:], sizes=own) == ["tests/test_shop.py"], "it is gone"
+    assert chosen(["a/b.py"], "a/b.py", "a/tests/test_c.py", sizes={"a/b.py": 9}) == ["a/b.py", "a/tests/test_c.py"]
+
+
 def test_tests_of_callers_are_selected():
     """AL-11: files of tests that mention what changed, and the tests of other files that do."""
     paths = [

@@ -97,24 +97,27 @@ def select_tests(
     """Return the tests for the `changed` paths, which may have been deleted.
 
     `callers` are the files that mention a changed name; `tagged` maps paths, folders and globs to their test files;
-    `sizes` are the known numbers of tests by file (1 if unknown).
+    `sizes` are the known numbers of tests by file (1 if unknown); a file of any name may have some, as doctests.
     """
-    total = _reason_for_all(changed)
+    total = _reason_for_all(changed, sizes)
     if total:
         return Selection(run_all_reason=total)
     reasons: dict[str, str] = {}
     for path, why in _related_tests(changed, index, callers, tagged):
         reasons.setdefault(path, why)
     # A handful of tests found by name may miss what a change breaks next to them.
-    if sum(sizes.get(path, 1) for path in reasons) >= MIN_TESTS:
-        return Selection(reasons=reasons)
-    return _with_packages(changed, index, reasons)
+    few = sum(sizes.get(path, 1) for path in reasons) < MIN_TESTS
+    reasons |= dict.fromkeys(sizes.keys() & set(changed) & index.paths, "it changed itself")
+    return _with_packages(changed, index, reasons) if few else Selection(reasons=reasons)
 
 
-def _reason_for_all(changed: Collection[str]) -> str:
+def _reason_for_all(changed: Collection[str], sizes: Mapping[str, int]) -> str:
     if len(changed) > MAX_CHANGED:
         return f"{len(changed)} files changed"
     found = next((path for path in sorted(changed) if _AFFECTS_ALL.search(path)), None)
+    if found is None:
+        # A runner is asked for files of its language only.
+        found = next((path for path in sorted(sizes.keys() & set(changed)) if not _subject_of(path)[1]), None)
     return f"{found} changed, which can affect every test" if found else ""
 
 
