@@ -103,21 +103,21 @@ class ProjectBench:
 
     def judge_commit(self, number: int) -> None:
         """Judge a commit and its wrong changes; does nothing if there is no such commit."""
+        name = self._project.repo
         try:
             place = self._place or self._open()
+            if number >= len(self._changes):
+                return
+            change = self._changes[number]
+            name = f"{self._project.repo} {change.commit[:9]}"
+            if any(isinstance(line, NotCounted) and line.instance == name for line in self._results.lines):
+                return
+            variants = variants_of(change, place, Random(f"{self._asked.seed} {change.commit}"))
+            if self._measured(variants["gold"][0], change, place, name) is False:
+                for kind in KINDS[1:]:
+                    self._judge_kind(variants[kind], change, place)
         except SetupFailedError as why:
-            return self._note(self._project.repo, str(why))
-        if number >= len(self._changes):
-            return None
-        change = self._changes[number]
-        name = f"{self._project.repo} {change.commit[:9]}"
-        if any(isinstance(line, NotCounted) and line.instance == name for line in self._results.lines):
-            return None
-        variants = variants_of(change, place, Random(f"{self._asked.seed} {change.commit}"))
-        if self._measured(variants["gold"][0], change, place, name) is False:
-            for kind in KINDS[1:]:
-                self._judge_kind(variants[kind], change, place)
-        return None
+            self._note(name, str(why))
 
     def _open(self) -> Place:
         project, asked = self._project, self._asked

@@ -28,7 +28,7 @@ IDENTITY = {
 
 
 class SetupFailedError(Exception):
-    """The environment of a project could not be made here."""
+    """The environment of a project could not be made here, or its clone lacks what git needs."""
 
 
 class Place:
@@ -62,7 +62,7 @@ class Place:
         variables = {**self.environ, **(environ or {})}
         done = subprocess.run(command, env=variables, input=data, capture_output=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
+            raise SetupFailedError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
 
     def forget(self) -> None:
