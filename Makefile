@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow extras nightly ci ci-status bench error-rate soak check format wording docs release lock clean broken
+.PHONY: help demo test test-slow extras nightly ci ci-status bench bench-check error-rate soak check format wording docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -39,6 +39,10 @@ ci-status: ## Say whether the current tree is the one that passed `make ci`
 bench: $(READY) ## Measure speed; prints one JSON object per line
 	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
+	@$(HERE) python bench/where.py --lines
+
+bench-check: $(READY) ## Fail if a row of the short benches is a tenth worse than recorded; BENCHES="NAME NAME" for some
+	@$(HERE) python bench/check.py $(BENCHES)
 
 error-rate: $(READY) ## Measure how often done is wrong, without a model: REPOS=clones, DATA=recorded patches, MINUTES=60 for each; goes on
 	@[ -n "$(REPOS)" ] || { echo "make error-rate: give REPOS, a folder of clones (docs/verifier.md)" >&2; exit 1; }

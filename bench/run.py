@@ -6,10 +6,12 @@ names choose among the benches.
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.json import encode
 
+import action_counts
 import agent_hook
 import command_start
 import git_worktree
@@ -37,6 +39,7 @@ from row import Row
 from self_check.rows import rows as self_check_rows
 
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
+    "action-counts": action_counts.rows,
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
     "knowledge": knowledge_rows,
@@ -70,10 +73,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest sizes, one round")
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help=", ".join(BENCHES))
     asked = parser.parse_args()
-    for name in asked.names or BENCHES:
-        for row in BENCHES[name](quick=asked.quick):
+    failed = [name for name in asked.names or BENCHES if not printed(name, quick=asked.quick)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def printed(name: str, *, quick: bool) -> bool:
+    """Print the rows of a bench; return False if it failed, which costs the others nothing."""
+    try:
+        for row in BENCHES[name](quick=quick):
             sys.stdout.write(encode(row).decode() + "\n")
             sys.stdout.flush()
+    except Exception:  # noqa: BLE001 - it costs the other benches nothing
+        traceback.print_exc()
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import yaml
 
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.sandbox.level import detect_level
+
 
 class ScratchRun:
     """A repository in a folder, and the command that carries a plan out in it."""
@@ -57,6 +60,7 @@ class ScratchRun:
             "--agents",
             str(agents),
             "--yes",
+            *(("--sandbox", "off") if run_async(detect_level(os.environ)).level == "none" else ()),
         ]
 
     def finished(self, *wrapper: str) -> resource.struct_rusage:

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from msgspec import Struct
+from msgspec import Struct, structs
+from msgspec.json import encode
 
 from causes import INSIDE, OUTSIDE, PROBE, Causes, seen_inside, seen_outside
 from command_start import lay_out
@@ -41,6 +42,10 @@ class Subject(Struct, frozen=True, kw_only=True):
     """In each unit of the work."""
     traced: bool = True
     """Whether strace would see nothing but the work."""
+
+    def of_sizes(self, *sizes: int) -> "Subject":
+        """Return the same with other sizes."""
+        return structs.replace(self, sizes=sizes)
 
     def seen(self, look: Callable[..., Causes]) -> Causes:
         """Return what it does, or what one more part of it does."""
@@ -103,8 +108,9 @@ def ralph_start(_count: int, variables: Mapping[str, str], wrapper: Sequence[str
         _call(argv, {**os.environ, **setup.env, **variables}, setup.cwd)
 
 
+ACTION = Subject(work=actions, sizes=(4, 12))
 SUBJECTS: Mapping[str, Subject] = {
-    "action": Subject(work=actions, sizes=(4, 12)),
+    "action": ACTION,
     "landing": Subject(work=landings, sizes=(4, 12), traced=False),
     "story-step": Subject(work=stories, sizes=(1, 3), parts=STEPS),
     "help": Subject(work=command("--help")),
@@ -118,17 +124,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count what something costs, by process and by cause.")
     parser.add_argument("--json", action="store_true", help="count JSON that is read and written, too")
     parser.add_argument("--top", type=int, default=0, metavar="N", help="list the N most frequent events of each cause")
+    parser.add_argument("--lines", action="store_true", help="print the sums as JSON lines, for bench/record.py")
     parser.add_argument("subjects", nargs="*", choices=[[], *SUBJECTS], metavar="SUBJECT", help=", ".join(SUBJECTS))
     asked = parser.parse_args()
     for name in asked.subjects or SUBJECTS:
         subject = SUBJECTS[name]
         inside = subject.seen(partial(seen_inside, json=asked.json))
+        outside = subject.seen(seen_outside) if subject.traced and shutil.which("strace") else Causes()
+        if asked.lines:
+            totals = {cause: inside.total(cause) + outside.total(cause) for cause in (*INSIDE, *OUTSIDE)}
+            counted = {cause: round(total, 1) for cause, total in totals.items() if total}
+            print(encode({"subject": name, "causes": counted}).decode(), flush=True)
+            continue
         print(f"\n{name}, seen from inside\n\n{table(inside, INSIDE)}")
-        if subject.traced and shutil.which("strace"):
-            print(f"\n{name}, seen from outside\n\n{table(subject.seen(seen_outside), OUTSIDE)}")
+        print(f"\n{name}, seen from outside\n\n{table(outside, OUTSIDE)}")
         for cause, events in inside.events.items() if asked.top else ():
-            print(f"\n{cause}\n")
-            print(*(f"{count:8.3g}  {event}" for event, count in events.most_common(asked.top)), sep="\n")
+            print(
+                f"\n{cause}\n", *(f"{count:8.3g}  {event}" for event, count in events.most_common(asked.top)), sep="\n"
+            )
 
 
 def table(causes: Causes, columns: Sequence[str]) -> str:
