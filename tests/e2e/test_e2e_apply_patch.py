@@ -26,6 +26,7 @@ def tool_names(request):
     return {tool.get("name") or tool["function"]["name"] for tool in request.json["tools"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wire", "name", "offered"),
     [("responses", "gpt-5", True), ("chat", "o4-mini", True), ("chat", "gpt-4o", False), ("anthropic", "", False)],
@@ -40,6 +41,7 @@ async def test_only_models_trained_on_patches_are_offered_the_tool(scenario, wir
     assert "edit" in tool_names(server.requests[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "applied"),
     [

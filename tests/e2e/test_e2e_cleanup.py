@@ -159,6 +159,7 @@ def test_unlanded_work_is_listed_and_salvaged(scenario):
     assert "other work" in scenario.scaffold("salvage", first["attempt"]).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -90,6 +90,7 @@ def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, word
     assert scenario.status()["run"] is None
 
 
+@pytest.mark.slow
 def test_without_a_model_the_ways_to_name_one_are_listed(scenario):
     expect_refusal(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
 
@@ -120,6 +121,7 @@ def test_a_required_but_missing_sandbox_refuses_the_run(scenario):
     assert "need your approval" in scenario.scaffold("doctor").stdout
 
 
+@pytest.mark.slow
 def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -134,6 +136,7 @@ def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
     expect_refusal(scenario.call(scenario.run_command("--yes"), cwd=fresh), 64, "commit")
 
 
+@pytest.mark.slow
 def test_nothing_starts_during_a_rebase(scenario):
     (scenario.repo / "README.md").write_text("one\n")
     scenario.commit("one")
@@ -211,6 +214,7 @@ def test_closed_standard_output_ends_the_command_quietly(scenario):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
     done = scenario.scaffold("plan", code=64)
     assert done.stderr.startswith("Usage: ")

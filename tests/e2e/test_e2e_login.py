@@ -132,6 +132,7 @@ def test_a_login_by_a_code_needs_no_browser_on_this_machine(scenario, server):
     assert seen_of(scenario)["logged_in"]
 
 
+@pytest.mark.slow
 def test_strangers_at_the_port_change_nothing_and_a_second_login_says_that_it_is_taken(scenario, server):
     """RA-17"""
     with callback_port():

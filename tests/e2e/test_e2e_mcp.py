@@ -50,6 +50,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_a_session_without_servers_loads_nothing_of_them(scenario):
     """RA-15: it costs a look for two files."""
     model = record_replies(scenario, "hi")
@@ -59,6 +60,7 @@ def test_a_session_without_servers_loads_nothing_of_them(scenario):
     assert loaded == ["access", "port", "setup"]
 
 
+@pytest.mark.slow
 def test_the_tool_of_a_server_is_called_once_it_is_allowed(scenario, programs):
     """RA-13, RA-15: `mcp_{server}_{tool}`; its processes end with the session."""
     configure_servers(scenario, sums=entry(place_server(programs, "sums")))

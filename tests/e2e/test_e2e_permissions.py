@@ -81,6 +81,7 @@ def test_a_deny_rule_wins_over_yolo(scenario):
     assert results[0] == "Denied: the rule `shell:touch` denies it."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["plan", "explore", "review"])
 def test_a_read_only_mode_restricts_until_it_is_left(scenario, mode):
     """RA-13: whatever is allowed, only commands known to be read-only run; `switch_mode` is free."""

@@ -78,6 +78,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_a_session_without_plugins_loads_nothing_of_them(scenario):
     """RA-16: it costs a listing of one folder."""
     model = record_replies(scenario, "hi")

@@ -30,6 +30,7 @@ def replies(scenario, *steps):
     return f"cassette:{path}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [write("made.txt", "x"), shell("echo x > made.txt")])
 def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, call):
     """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so."""
@@ -42,6 +43,7 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
     assert data["tool_result"]["content"].startswith("Denied: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("ralph", "hi"), ("status",)])
 def test_a_missing_directory_is_reported_as_such(scenario, args):
     gone = scenario.home / "gone"
@@ -67,6 +69,7 @@ def test_the_command_is_called_by_its_name_alone():
     assert "--debug" in subprocess.run([RALPH, "--help"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closed", "code"), [("2>&-", 0), (">/dev/full", 1)])
 def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
     # Otherwise a machine that has no sandbox adds a line about that.
@@ -81,11 +84,13 @@ def test_without_a_task_it_says_so(scenario):
     scenario.scaffold("ralph", code=64)
 
 
+@pytest.mark.slow
 def test_a_misspelled_command_is_no_task(scenario):
     done = scenario.scaffold("ralph", "logni", "--model", replies(scenario, "logging in"))
     assert (done.returncode, done.stdout) == (64, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "made"),
     [

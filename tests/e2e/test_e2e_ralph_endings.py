@@ -34,6 +34,7 @@ def result(done):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_an_empty_reply_after_tools_is_nudged_once(scenario):
     """RA-2: the one request more that a one-shot may make."""
     model = replies(scenario, [shell("true")], "", "done after all")
@@ -51,6 +52,7 @@ def test_a_second_empty_reply_is_an_error(scenario):
     assert ralph(scenario, "go", "--model", replies(scenario, ""), *JSON).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_call_written_into_the_text_is_not_the_answer(scenario):
     """RA-2: it is not run either."""
     written = (
@@ -120,6 +122,7 @@ def test_usage_errors_are_json_where_json_was_asked_for(scenario, args, error):
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_first_request_above_the_budget_is_refused(scenario):
     """BX-11: no request is made."""
     prices = {"input_per_mtok": 1_000_000.0, "cached_input_per_mtok": 1.0, "output_per_mtok": 1_000_000.0}

@@ -23,6 +23,7 @@ def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     assert "\x1b" not in screen.raw
 
 
+@pytest.mark.slow
 def test_a_plain_chat_draws_nothing_and_says_everything_in_lines(scenario, terminal):
     """RA-18: for screen readers, on a terminal that could do more."""
     model = record_replies(scenario, write("made.txt", "one\n"), "done")

@@ -82,6 +82,7 @@ def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
     assert json.loads(output[1])["subagents"][0]["result"] == snapshot("read to the end")
 
 
+@pytest.mark.slow
 def test_an_agent_starts_two_subagents_waits_for_them_and_uses_their_results(scenario):
     """RA-11, SC-1: each is a full agent with its own tools; their results come to the parent."""
     model = tape(
@@ -135,6 +136,7 @@ def test_a_subagent_that_fails_or_runs_out_of_turns_is_a_failed_result(scenario)
     assert statuses(scenario) == [("failure",), ("failure",)]
 
 
+@pytest.mark.slow
 def test_without_approval_no_subagent_starts(scenario):
     """RA-13: the category subagent needs approval."""
     model = tape(scenario, turn(1, start("x")), turn(2, "not allowed", when={"contains": "Denied: subagent"}))

@@ -72,6 +72,7 @@ def test_the_file_of_a_killed_command_is_removed_by_the_next_owner(scenario, tem
     assert not list(temporary.glob("scaffold-log*"))
 
 
+@pytest.mark.slow
 def test_ralph_in_another_folder_shows_none_of_its_secrets(scenario):
     """AL-26: `--cwd` says where it works, without changing the current folder."""
     secret = "q7Zp-2mXv-91Lk-tR5w-8Hd3"

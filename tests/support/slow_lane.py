@@ -63,11 +63,11 @@ SUITES: Mapping[str, str] = {
     "run": "e2e/*failures.py e2e/*faults.py e2e/*learnings.py integration/run/*",
     "session": "e2e/*ralph*.py e2e/*memory.py integration/session/*",
     "store": "e2e/*postgres.py integration/store/* properties/test_store*",
-    "tools": "e2e/*ralph_tools.py integration/tools/* properties/test_vector_tools*",
+    "tools": "e2e/*apply_patch.py e2e/*ralph_tools.py integration/tools/* properties/test_vector_tools*",
     "verify": (
         "e2e/*bench_verifier.py e2e/*cheaters.py e2e/*check_environment.py e2e/*contracts.py "
         "e2e/*environment.py e2e/*included_files.py e2e/*not_checkable.py e2e/*proof.py e2e/*services.py "
-        "e2e/*service.py e2e/*shadowed_modules.py integration/verify/*"
+        "e2e/*service.py e2e/*shadowed_modules.py integration/verify/* unit/verify/*"
     ),
     "views": "e2e/*report.py e2e/*progress.py integration/cli/test_cli_status*",
     "worker": (

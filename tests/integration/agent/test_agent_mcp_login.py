@@ -268,6 +268,7 @@ LOCAL = ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]",
 MEMBERS = ("resource_metadata", "authorization_servers", "registration_endpoint", "authorization_endpoint")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", [*MEMBERS, "token_endpoint", "revocation_endpoint"])
 async def test_the_metadata_of_a_login_lead_nowhere_on_this_machine(server, opened, member):
     """BX-31: not by a name, a notation, a port or a login in the URL; the user named the server's own origin alone."""

@@ -14,6 +14,7 @@ from self_check.simple_model import SimpleModel
 from self_check.trial import run_trial
 
 
+@pytest.mark.slow
 async def test_a_model_puts_its_mistake_right_within_two_replies():
     """RA-4: by the answer alone; nothing else is changed."""
     found = {name: await run_trial(next(iter(trials(make_project(1))))) for name, trials in MISTAKES.items()}

@@ -105,6 +105,7 @@ def test_what_a_level_cannot_give_or_hold_is_said(repository, scaffold, level, s
     assert sandbox["message"].endswith("no user namespaces")
 
 
+@pytest.mark.slow
 def test_a_problem_is_shown_with_its_fix_below(repository):
     (repository / ".git" / "MERGE_HEAD").write_text(git(repository, "rev-parse", "HEAD"))
     lines = printed_lines(["doctor"], cwd=repository, columns=80)

@@ -108,6 +108,7 @@ def test_a_state_may_move_and_a_copy_is_adopted(repository: Path, scaffold, monk
     assert TEXT in scaffold("memory").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "addition",
     [
@@ -129,6 +130,7 @@ def test_a_database_with_parts_of_others_is_not_adopted(received: Path, scaffold
     assert scaffold("runs").code != 0
 
 
+@pytest.mark.slow
 def test_a_state_from_before_signatures_is_adopted_with_what_it_has(repository: Path, scaffold) -> None:
     path = repository / ".git" / "scaffold" / "state.db"
     path.parent.mkdir()

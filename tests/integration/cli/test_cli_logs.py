@@ -250,6 +250,7 @@ def test_following_survives_new_truncated_replaced_and_torn_files(context, run, 
         assert following.wait(timeout=20) == 0
 
 
+@pytest.mark.slow
 def test_a_run_of_very_many_actions_needs_few_open_files(context, scaffold, journal):
     """A run of 400 journals is read where a process may open 64 files."""
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(400))

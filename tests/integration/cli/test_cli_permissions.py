@@ -118,6 +118,7 @@ DECISIONS = [
 ]
 
 
+@pytest.mark.slow
 def test_every_kind_of_tool_is_decided(check):
     """RA-13, RA-14."""
     lines = [{"id": at, "tool": tool, "args": args, "cwd": "/w"} for at, (tool, args, _) in enumerate(DECISIONS)]

@@ -42,6 +42,7 @@ def test_the_report_names_the_evidence_of_a_fact(context, show):
         assert f"        {expected}\n" in reported(context, show(kind, detail))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reviewed", "strength"), [(False, "weak"), (True, "reviewed")])
 def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_shown(
     context, show, scaffold, reviewed, strength

@@ -65,6 +65,7 @@ def ask(context, run, attempt):
         context.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statuses", ["planning active interrupted paused", "completed", "failed", "cancelled"])
 def test_every_screen_of_a_run_agrees_with_its_json(context, run, scaffold, statuses):
     """OR-8: the same statuses and counts everywhere."""

@@ -67,6 +67,7 @@ def test_what_a_command_says_fits_the_terminal_and_is_whole(args, columns, place
     assert "".join("".join(shown).split()) == "".join(in_pipe(args, place).split())
 
 
+@pytest.mark.slow
 def test_an_error_is_two_lines_in_a_pipe_however_long_they_are(place):
     """BX-4: one line what, one line what to do."""
     what, fix = in_pipe(("run", "--plan", "none.yaml"), place).splitlines()

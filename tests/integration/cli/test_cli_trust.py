@@ -77,6 +77,7 @@ def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(sho
     assert "\\x1b[2Jnot json" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", "2>&-"])
 def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed):
     command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
@@ -268,6 +269,7 @@ def test_a_path_that_is_no_folder_is_refused(home, scaffold, tmp_path):
     assert scaffold("trust", "--show", "--revoke").code == 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "after"), [("y", "trusted"), ("", "unknown")])
 def test_on_a_terminal_nothing_counts_without_a_yes(shop, scaffold, answer, after):
     child = pexpect.spawn(sys.executable, ["-m", "scaffold", "trust"], cwd=str(shop), encoding="utf-8", timeout=20)

@@ -228,6 +228,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", BROKEN)
 async def test_a_plugin_that_breaks_the_protocol_costs_one_line(folder, how):
     """RA-16: whatever it does, it is ended with all that it started, and others go on."""

@@ -59,6 +59,7 @@ async def place(repo, head, tmp_path, environ, collecting):
 LATEST = "cd $(git rev-parse --git-common-dir)/objects; ls -t ??/* | head -1 | tr -d /"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "lost"),
     [

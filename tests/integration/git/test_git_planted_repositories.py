@@ -101,6 +101,7 @@ async def test_a_submodule_planted_without_gitmodules_is_never_entered(repo, hea
     assert not ran.exists(), ran.read_text()
 
 
+@pytest.mark.slow
 async def test_a_repository_planted_in_a_gitlink_s_folder_is_refused(repo, head, pool, sh, plant, ran, people):
     """BX-9, AL-12: it is named, never entered, and it is gone for the next attempt."""
     slot = await pool.take("a1", head)
@@ -116,6 +117,7 @@ async def test_a_repository_planted_in_a_gitlink_s_folder_is_refused(repo, head,
     assert not list((again.git.cwd / "bare").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pointer", ["file", "folder", "link", "registration"])
 async def test_a_worktree_that_leads_to_another_repository_does_not_follow(
     repo, head, pool, sh, plant, ran, people, tmp_path, pointer

@@ -113,6 +113,7 @@ async def test_a_repository_without_a_commit_is_refused(origin, sh, environ):
         await checkout_status(await open_repository(origin, environ=environ))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "work", "give_up"),
     [

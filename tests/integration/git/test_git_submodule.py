@@ -68,6 +68,7 @@ async def test_no_change_in_a_submodule_leaks_into_the_next_attempt(repo, head, 
     assert (again.git.cwd / OUTER / "o").read_text() == "o\n"
 
 
+@pytest.mark.slow
 async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
     """BX-3: the change is committed and kept there, and lands as a new pointer."""
     slot = await pool.take("a1", head)
@@ -159,6 +160,7 @@ async def test_changes_that_checks_make_in_a_submodule_are_undone(repo, head, po
     assert not (await slot.git("status", "--porcelain")).out
 
 
+@pytest.mark.slow
 async def test_changes_of_a_submodule_on_both_sides_are_a_conflict(repo, head, pool, sh, people):
     sides = []
     for name in ("x", "y"):
@@ -203,6 +205,7 @@ async def test_a_submodule_name_that_leads_elsewhere_is_not_checked_out(repo, po
     assert [each.path for each in slot.missing] == [OUTER]
 
 
+@pytest.mark.slow
 async def test_a_run_may_start_inside_a_submodule(repo, environ, sh, tmp_path, people):
     inside = await open_repository(repo.root / OUTER, environ=environ)
     assert inside.root == repo.root / OUTER

@@ -116,6 +116,7 @@ async def test_executable_bits_are_kept_where_git_does_not_trust_them(repo, sh, 
     assert (await repo.git("ls-tree", work, "run")).line.startswith("100755")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "attributes"),
     [

@@ -207,6 +207,7 @@ STOPPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped", STOPPED.values(), ids=STOPPED)
 @pytest.mark.parametrize("place", ["linked", "main"])
 async def test_a_branch_in_the_middle_of_an_operation_counts_as_checked_out(repo, sh, tmp_path, stopped, place):

@@ -291,6 +291,7 @@ os.kill(os.getpid(), signal.SIGUSR1)
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)
 async def test_the_broker_answers_further_calls_after(zone, attack):
     """BX-9"""

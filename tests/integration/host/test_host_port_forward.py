@@ -188,6 +188,7 @@ async def sandboxed(tmp_path, env):
     return started
 
 
+@pytest.mark.slow
 async def test_many_clients_in_the_sandbox_are_served_and_some_break_off(sandboxed, tmp_path):
     """AL-9: a check finds the machine's server on its own loopback; connections above the limit take turns."""
     socket_folder = tmp_path.resolve() / "socket_folder"

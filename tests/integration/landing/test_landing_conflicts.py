@@ -49,6 +49,7 @@ ADD_NEWS = "sed -i 's/- old/- {0}\\n- old/' NEWS.md"
 UNION = {"NEWS.md": NEWS, ".gitattributes": "NEWS.md merge=union\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "settings"),
     [

@@ -256,6 +256,7 @@ async def test_a_fact_refuted_in_an_ended_goal_that_does_not_need_it_is_left(har
     assert harness.store.goals.get(one.id).state == Completed()
 
 
+@pytest.mark.slow
 async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harness):
     """BX-1: a slow check does not refute its fact."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)))

@@ -125,6 +125,7 @@ async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
     """BX-5: a change by itself is weak evidence and marked so."""
     run, queue = await begin(harness, act("a"))
@@ -145,6 +146,7 @@ async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harnes
     assert [each.text for each in fact.doubts] == snapshot(["the checks also pass if f does nothing"])
 
 
+@pytest.mark.slow
 async def test_the_same_change_twice_lands_once(harness):
     """BX-2: the second merge is empty, and proves nothing."""
     run, queue = await begin(harness, act("a"), act("b"))
@@ -158,6 +160,7 @@ async def test_the_same_change_twice_lands_once(harness):
     assert await harness.landed(run) == ["a"]
 
 
+@pytest.mark.slow
 async def test_nothing_lands_while_the_branch_is_checked_out(harness, tmp_path):
     """AL-12: a branch checked out anywhere is never moved; a folder that is gone does not count."""
     run, queue = await begin(harness, act("a"))

@@ -52,6 +52,7 @@ async def test_an_agent_is_told_what_landed_in_the_files_that_it_has_changed(har
     )
 
 
+@pytest.mark.slow
 async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running):
     """AL-4: it would distract it."""
     run, attempt, folder = running
@@ -78,6 +79,7 @@ async def test_a_worktree_that_is_gone_keeps_nothing_from_landing(harness, runni
     assert told(harness, attempt) == []
 
 
+@pytest.mark.slow
 async def test_the_index_of_an_agent_is_not_touched(harness, running):
     """AL-4: a lock on it would make the agent's own git fail."""
     run, attempt, folder = running
@@ -90,6 +92,7 @@ async def test_the_index_of_an_agent_is_not_touched(harness, running):
     assert (index.stat(), index.read_bytes()) == before
 
 
+@pytest.mark.slow
 async def test_the_queue_shows_what_will_conflict_with_the_committed_work_of_running_attempts(harness, running):
     """AL-4, BX-6: it is read from refs, so that no agent's worktree or index is touched."""
     run, attempt, folder = running

@@ -99,6 +99,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "before", "left", "right", "why"), HOSTILE.values(), ids=HOSTILE)
 async def test_a_file_that_an_agent_wrote_by_hand_costs_its_candidate_and_not_the_run(
     lock_tool, harness, path, before, left, right, why
@@ -165,6 +166,7 @@ class FailingMerger:
         raise self.error
 
 
+@pytest.mark.slow
 async def test_a_merge_agent_that_fails_over_the_files_costs_their_candidate_and_not_the_run(harness):
     """AL-13: the candidate is left to the next step, with the reason."""
     _, step = await race(harness, {"shop.py": APART}, BUY, SELL, merger=FailingMerger(KeyError("shop")))

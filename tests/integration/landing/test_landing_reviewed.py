@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
@@ -39,6 +40,7 @@ async def test_approved_work_becomes_a_reviewed_fact_with_the_citations_as_evide
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_an_approval_survives_a_tip_that_moved(harness):
     """AL-22, AL-23: the change is the same, on whatever tip."""
     run, queue = await begin(harness, act("a"), act("b"))
@@ -51,6 +53,7 @@ async def test_an_approval_survives_a_tip_that_moved(harness):
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_an_approval_expires_when_other_work_changes_the_same_file(harness):
     """AL-22, AL-23: nobody has read the file that would land."""
     run, queue = await begin(harness, act("a"), act("b"))

@@ -43,6 +43,7 @@ def fact_of(harness, run, assertion):
     return next((fact for fact in facts if fact.assertion == assertion), None)
 
 
+@pytest.mark.slow
 async def test_an_approval_is_recorded_without_a_commit_and_makes_a_fact(harness):
     """SC-7, BX-2: the evidence is the review with its citations, at the reviewed commit."""
     run, queue = await begin(harness)
@@ -96,6 +97,7 @@ async def test_an_approval_is_not_repeated_for_other_changes(harness):
     assert fact_of(harness, run, "look_done").commit == attempt.base_sha
 
 
+@pytest.mark.slow
 async def test_a_refuted_precondition_refuses_the_approval(harness):
     """SC-4: preconditions are checked once more."""
     run, queue = await begin(harness)

@@ -108,6 +108,7 @@ async def test_what_agents_mark_themselves_does_no_harm_and_does_not_count(harne
     assert paths == {"T001_done": ("T001",), "T002_done": ("T002", PLACE), "T003_done": ("T003",)}
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_changed_nothing_but_marks_is_empty(harness):
     """BX-5: so it is refused, as one that changed nothing at all, and its task stays open."""
     run = await begin(harness, act("T001"))
@@ -131,6 +132,7 @@ async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(har
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("theirs", "why"),
     [

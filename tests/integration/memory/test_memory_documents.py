@@ -234,6 +234,7 @@ async def test_of_a_folder_only_texts_that_git_knows_are_documents(tmp_path):
     assert await documents_below(folder) == [folder / "a.md", folder / "sub" / "b.py"]
 
 
+@pytest.mark.slow
 async def test_pages_of_a_pdf_are_found_with_their_number_and_taken_up_where_they_were(library, tmp_path):
     """RA-9."""
     pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")

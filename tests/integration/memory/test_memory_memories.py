@@ -121,6 +121,7 @@ SCRIPTS = [
 """Texts in any script, and words by which they are found."""
 
 
+@pytest.mark.slow
 async def test_a_text_in_any_script_is_found_by_its_words(memories: Memories) -> None:
     """RA-6."""
     memories.remember("Something else altogether", source="user")

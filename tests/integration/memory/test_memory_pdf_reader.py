@@ -95,6 +95,7 @@ async def test_a_password_is_asked_for_only_if_one_is_needed(tmp_path):
     assert texts(await read(encrypted("", "other"), tmp_path))[0] == "one walrus"
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_read_is_said(tmp_path):
     """RA-9."""
     contents = {

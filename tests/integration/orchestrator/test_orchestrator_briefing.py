@@ -1,5 +1,6 @@
 """What an attempt is told of those before it: real git and store, a scripted model."""
 
+import pytest
 from inline_snapshot import snapshot
 
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
@@ -17,6 +18,7 @@ async def briefing(harness, run):
     return (await harness.queue(run, "a")).briefing
 
 
+@pytest.mark.slow
 async def test_a_refusal_is_told_with_its_change_and_what_may_be_done(harness):
     """AL-6, SC-20: in plain words, and once."""
     run = await begin(harness, iterations=1)
@@ -40,6 +42,7 @@ What you may do:
     assert "+bad" in rest[1]
 
 
+@pytest.mark.slow
 async def test_work_that_the_repository_lost_is_told_and_holds_up_nothing(harness):
     """AL-27, BX-10: a user's `git prune` took it."""
     run = await begin(harness, iterations=1)
@@ -51,6 +54,7 @@ async def test_work_that_the_repository_lost_is_told_and_holds_up_nothing(harnes
     assert text.rpartition("\n\n")[2] == snapshot("Its changes are lost: the repository no longer has them.")
 
 
+@pytest.mark.slow
 async def test_after_an_attempt_that_changed_nothing_the_earlier_refusal_is_told(harness):
     """AL-6, BX-12: the last attempt's end says nothing about the work."""
     run = await begin(harness, iterations=1)
@@ -60,6 +64,7 @@ async def test_after_an_attempt_that_changed_nothing_the_earlier_refusal_is_told
     assert (text.startswith("Attempt 2 "), "\n\nAttempt 1 " in text, text.count(WHY)) == (True, True, 1)
 
 
+@pytest.mark.slow
 async def test_of_an_attempt_that_was_interrupted_the_last_refusal_is_told(harness):
     """AL-6, BX-12: its work had been refused before."""
     run = await begin(harness, iterations=1)

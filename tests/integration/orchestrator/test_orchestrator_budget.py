@@ -64,6 +64,7 @@ async def test_at_100_percent_no_worker_is_started_for_what_ended_there_before(h
     assert (engine.numbers, ends) == ([1], ["limit"])
 
 
+@pytest.mark.slow
 async def test_a_run_whose_first_three_actions_change_nothing_pauses_and_says_so(harness):
     """BX-12, AL-19: before all others are tried for the same reason; what changes nothing twice counts."""
     run = await harness.open_run(goal("g", *map(act, "abcde")), agents=1)

@@ -35,6 +35,7 @@ async def lands(harness, run):
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_an_action_on_a_nested_path_waits_until_the_other_has_landed(harness):
     """AL-4: also while the work waits to land; whoever asks, as it is decided in the transaction that queues."""
     inner, outer = act("inner", files=("src/shop/a.txt",)), act("outer", files=("src/",))

@@ -211,6 +211,7 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
     assert harness.store.runs.get(run.id).owner is None
 
 
+@pytest.mark.slow
 async def test_a_saved_run_waits_and_can_be_started(harness):
     """SC-19: it is no paused run, which `resume` alone continues."""
     run = await harness.open_run(goal("g", act("a")))

@@ -180,6 +180,7 @@ async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harn
     assert await harness.sh("git for-each-ref --format='%(refname)' refs/scaffold/work") != ""
 
 
+@pytest.mark.slow
 async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harness):
     """A crash in between is recovered from the intent; a commit that may have landed is not cancelled."""
     run = await harness.own(goal("g", act("a"), act("b")))

@@ -53,6 +53,7 @@ async def test_a_command_is_run_on_what_has_landed_and_the_answer_says_what_was_
     assert await harness.worktrees() == 0, "its checkout is removed"
 
 
+@pytest.mark.slow
 async def test_a_command_that_fails_says_how(harness, claims):
     """SC-12: any shell command, with what it printed."""
     run = await harness.own(goal("g", act("a")))
@@ -64,6 +65,7 @@ async def test_a_command_that_fails_says_how(harness, claims):
     )
 
 
+@pytest.mark.slow
 async def test_a_command_sees_neither_the_users_checkout_nor_a_workers(harness, claims):
     """SC-12, BX-3: only what is on the branch counts, and the checkout stays as it is."""
     run = await harness.own(goal("g", act("a")))
@@ -101,6 +103,7 @@ async def test_a_check_of_the_plan_needs_no_quotes(harness, claims):
     assert "checked" not in await claims(run, "test -f list passes")
 
 
+@pytest.mark.slow
 async def test_each_commit_and_command_of_a_claim_is_checked(harness, claims):
     """SC-12: up to three, each once."""
     run = await harness.own(goal("g", act("a")))

@@ -137,6 +137,7 @@ async def test_a_sound_proposal_is_stored_even_if_its_agent_keeps_repeating_it(h
     assert [outcome for outcome, _ in turns(harness, run)] == ["refused", "done"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "again", "error"),
     [

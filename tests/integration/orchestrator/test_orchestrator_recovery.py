@@ -66,6 +66,7 @@ async def test_a_worker_that_outlived_its_owner_is_killed_first(harness, tmp_pat
     assert await child.wait() == -9
 
 
+@pytest.mark.slow
 async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
     """SC-16: verified work lands, and is not redone."""
     run = await harness.own(goal("g", act("a")))
@@ -80,6 +81,7 @@ async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
     assert await harness.worktrees() == 0
 
 
+@pytest.mark.slow
 async def test_a_candidate_submitted_just_before_the_kill_is_kept(harness):
     """BX-2: killed a moment too late, the candidate counts."""
     run = await harness.own(goal("g", act("a")))
@@ -90,6 +92,7 @@ async def test_a_candidate_submitted_just_before_the_kill_is_kept(harness):
     assert harness.attempt(attempt.id).status == "claimed"
 
 
+@pytest.mark.slow
 async def test_the_session_branch_is_created_once_and_must_keep_landed_work(harness):
     """BX-2, AL-12: without landings it is created; otherwise it must exist and contain them."""
     run = await harness.own(goal("g", act("a")))

@@ -65,6 +65,7 @@ async def test_a_run_is_taken_from_a_process_that_hands_it_over(harness):
     assert taken.restarter == INIT
 
 
+@pytest.mark.slow
 async def test_a_paused_run_that_is_handed_over_is_active(harness):
     """AL-27: its first owner may be killed at once, and is replaced then."""
     run = await harness.own(goal("g", act("a")))

@@ -143,6 +143,7 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
         assert not task.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "code"),
     [

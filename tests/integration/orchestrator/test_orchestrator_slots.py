@@ -1,5 +1,7 @@
 """The slots of a run: shared among its goals in turn, and none while landing does not keep up."""
 
+import pytest
+
 from scaffold.core.states import Paused
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
@@ -66,6 +68,7 @@ async def test_an_action_that_is_no_longer_ready_does_not_start(harness):
     assert await starts(harness, run, "b")
 
 
+@pytest.mark.slow
 async def test_nothing_starts_while_twice_as_many_candidates_as_agents_wait(harness):
     """AL-13, BX-6: each attempt that runs counts as a candidate to come; one that waits for a human does not."""
     run = await harness.own(goal("g", *(act(key) for key in "abcde")), agents=1)

@@ -298,6 +298,7 @@ async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
     assert (await run_owner.execute()).state == Completed()
 
 
+@pytest.mark.slow
 async def test_a_run_does_not_pause_for_a_human_over_an_attempt_queued_in_the_same_moment(harness):
     """BX-13: other work continues, also when its supervisor queues it just before the pause."""
     run = await harness.open_run(goal("g", act("a")), goal("h", act("b")), **ASKING)

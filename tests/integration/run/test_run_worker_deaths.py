@@ -147,6 +147,7 @@ async def test_the_answer_of_a_human_starts_it_again_and_reaches_the_next_attemp
     assert harness.goal(run).deaths == 1, "a new series"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["retry action", "retry goal", "resume goal"])
 async def test_a_human_lets_a_goal_go_on_at_once(harness, clock, how):
     """SC-16, SC-20: `scaffold retry` and `scaffold resume GOAL`, whether it rests or asks."""
@@ -228,6 +229,7 @@ async def test_an_action_whose_workers_die_each_time_waits_although_others_land(
     assert harness.goal(run).deaths == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outcome", "how"), LOSSES.items())
 async def test_losses_without_end_are_a_question_and_no_failure(harness, outcome, how, clock):
     """SC-20: such as an agent that breaks git in its worktree each time."""

@@ -89,6 +89,7 @@ def test_no_agent_replaces_or_deletes_what_the_user_has_confirmed(access: Access
     assert not agent.forget(id_of(better.content)).failed
 
 
+@pytest.mark.slow
 @needs_extra
 async def test_items_of_an_index_of_the_user_are_found_where_an_agent_added_them(access: Access) -> None:
     """RA-14: also where another agent has changed one, and whatever metadata it gives."""

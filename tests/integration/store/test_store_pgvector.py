@@ -101,6 +101,7 @@ def test_a_server_with_the_extension_compares_the_vectors(store: Store) -> None:
     assert found(store, MEMORIES, vectors[3], most=1)[0][0] == chunks[4].seq
 
 
+@pytest.mark.slow
 def test_its_index_serves_one_model_of_a_collection(store: Store, place: PostgresLocation) -> None:
     """RA-7: HNSW by the server; one that was not completed, or is of another model, is replaced."""
     vectors = units(300, 16)

@@ -134,6 +134,7 @@ def test_nothing_is_migrated_under_an_active_conversation(
     UserStore.open(user_path, clock=clock, migrations=newer).close()
 
 
+@pytest.mark.slow
 def test_several_processes_may_open_a_new_one_at_once(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "home" / "user.db"
     assert end_together(*([sys.executable, "-c", OPEN_WHEN_TOLD, path, name] for name in "abcd")) == [0] * 4

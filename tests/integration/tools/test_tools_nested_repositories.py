@@ -116,6 +116,7 @@ async def test_file_tools_complete_no_bare_repository(tmp_path, paths):
     assert [answer.failed for answer in answers] == [False] * (len(paths) - 1) + [True, False]
 
 
+@pytest.mark.slow
 async def test_a_repository_that_a_command_makes_is_moved_aside_with_a_word(workspace, checkout, tmp_path):
     """BX-9: the user's own `git status` would run what it names; in the temporary folder it may stay."""
     ran = tmp_path / "ran"

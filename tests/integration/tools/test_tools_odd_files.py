@@ -264,6 +264,7 @@ async def test_a_replaced_file_keeps_its_owner(root, call):
 ODD_NAMES = {"new\nline": '"new\\nline"', os.fsdecode(b"in\xffvalid"): '"in\\udcffvalid"', "\x1b[31m": '"\\u001b[31m"'}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shown"), ODD_NAMES.items(), ids=["line break", "invalid UTF-8", "escape"])
 async def test_an_unusual_name_is_taken_literally(root, call, name, shown):
     """RA-4: such names are shown in quotes."""

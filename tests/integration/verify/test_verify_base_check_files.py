@@ -138,6 +138,7 @@ WRONG = {"app.py": "def six():\n    return 5\n", "mk/local.mk": "SHELL := /bin/t
 UNDONE = {"app.py": "pass\n", "mk/local.mk": None}
 
 
+@pytest.mark.slow
 async def test_a_file_that_alone_makes_the_checks_pass_is_refused_if_the_task_does_not_declare_it(project):
     """AL-9, BX-5: what its agent asked for leaves a doubt, and so does a file in a folder that the task declares."""
     found = await project.judged({**BASE, "Makefile": RULES}, WRONG, "make accept", files=("app.py",))

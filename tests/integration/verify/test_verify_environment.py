@@ -222,6 +222,7 @@ async def sandboxed(project, tmp_path, request):
     return inside
 
 
+@pytest.mark.slow
 async def test_setup_reaches_the_configured_index_and_writes_only_to_its_checkout(sandboxed):
     """BX-9: of this machine's servers it reaches the index alone; checks have no network, and read what was fetched."""
     provide(sandboxed, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')

@@ -63,6 +63,7 @@ SLOWLY = pytest.mark.slow
 CRASHES = "import os\ndef test_a(): os.{}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "problem", "word"),
     [

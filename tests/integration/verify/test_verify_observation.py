@@ -77,6 +77,7 @@ async def observed_each(folder, base, work, commands):
 BEFORE, AFTER = {"calc.py": CALC}, {"calc.py": MORE, **TESTS}
 
 
+@pytest.mark.slow
 async def test_changed_lines_are_seen_wherever_a_check_runs_them(tmp_path):
     """BX-5: behind make or a script, in children, in a copy of the file, in processes that end early."""
     commands = [

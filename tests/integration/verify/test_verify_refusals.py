@@ -115,6 +115,7 @@ async def sandbox_at(level: str, top: Path, out: Path) -> SandboxSpec:
     return SandboxSpec(level, zone, program=found.program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.slow)])
 async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, level):
     """AL-10, BX-9: by pytest's own exceptions, in fixtures and behind other exceptions, too."""
@@ -194,6 +195,7 @@ async def test_without_a_sandbox_nothing_is_refused(tmp_path):
     assert (dict(shown.outcomes), shown.refused) == ({"test_a.A.test_a": "failed"}, {})
 
 
+@pytest.mark.slow
 async def test_exceptions_of_any_kind_do_not_disturb_the_record(tmp_path):
     """BX-4: cycles, groups, lying subclasses, odd paths."""
     top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"

@@ -265,6 +265,7 @@ async def test_a_cancelled_check_stops_its_services(project, docker, port, tmp_p
     assert (waiting.cancelled(), docker.up, services.compose_context.folder.exists()) == (True, [], False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("next_start", [True, pytest.param(False, marks=pytest.mark.slow)])
 async def test_services_of_a_killed_owner_are_stopped_by_the_next_start_and_at_the_end(
     project, docker, port, tmp_path, next_start

@@ -1,5 +1,7 @@
 """Work after which detection finds weaker gates, on real commits."""
 
+import pytest
+
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.proof_request import ProofRequest
@@ -63,6 +65,7 @@ async def test_settings_that_are_taken_away_are_taken_away_from_later_runs(candi
     assert weakened.declared == (GONE,)
 
 
+@pytest.mark.slow
 async def test_edits_that_change_no_gate_are_free(candidates):
     """AL-9: so are those of kinds of gates that the settings decide."""
     for work, terms in (

@@ -86,6 +86,7 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
     assert await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [pytest.param({"sandbox": "auto"}, id="default"), pytest.param({}, id="unsandboxed", marks=pytest.mark.slow)],
@@ -125,6 +126,7 @@ async def test_removing_everything_is_a_change_too(harness):
     assert isinstance(await harness.work(run, "a", "rm -r *"), CandidateReady)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "expected"),
     [

@@ -175,6 +175,7 @@ async def test_a_weaker_final_contract_is_refused_with_the_difference(working):
     assert "- `grep -q four list` was removed" in said_by(working)[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", [[written(HOLDS)] * 3, ["hm"] * 3, []])
 async def test_the_draft_is_final_if_no_better_contract_is_obtained(working, answers):
     """AL-7: a weaker one is refused twice, then the draft is final; no work is lost to a bad drafter."""

@@ -19,6 +19,7 @@ async def handed(harness, run, path="a"):
     return await harness.show(f"{harness.attempts(run, 'a')[-1].head_sha}:{path}")
 
 
+@pytest.mark.slow
 async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
     """AL-5: the critique is the agent's next message; verified again before each critique.
 
@@ -47,6 +48,7 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
     assert harness.store.actions.failures(attempt.action_id) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("score", "end"), [(6, ""), (4, "DONE")])
 async def test_a_score_one_below_the_threshold_or_a_done_of_the_critic_is_enough(harness, score, end):
     """AL-5: for work that passes."""
@@ -119,6 +121,7 @@ async def test_a_malformed_critique_is_requested_again(harness):
     assert ("`Total: N/9`" in asked[1], "12" in asked[2]) == (True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("critiques", "why"),
     [

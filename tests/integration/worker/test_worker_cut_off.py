@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.conversation import ToolResult
 from scaffold.llm.cassette_model import CassetteEntry
@@ -35,6 +37,7 @@ async def continued(harness, run):
     return ending, model.requests
 
 
+@pytest.mark.slow
 async def test_work_whose_check_is_killed_is_checked_again_and_not_made_again(harness, tmp_path):
     """BX-15, SC-20: no request is paid for it, and what the check left behind is not taken for work."""
     held, checking = tmp_path / "held", tmp_path / "checking"
@@ -50,6 +53,7 @@ async def test_work_whose_check_is_killed_is_checked_again_and_not_made_again(ha
     assert harness.attempts(run, "a")[-1].result == "done"
 
 
+@pytest.mark.slow
 async def test_a_command_that_is_killed_is_not_run_again_where_nobody_knows_what_it_did(harness, tmp_path):
     """BX-15: without a sandbox; what its reply called before is not run again, either."""
     begun = tmp_path / "begun"

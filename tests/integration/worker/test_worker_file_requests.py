@@ -113,6 +113,7 @@ async def test_an_answer_in_time_lets_the_same_attempt_continue(harness):
     assert results[0][0].startswith("Granted: tests/test_it.py ")
 
 
+@pytest.mark.slow
 async def test_a_rejection_is_told_with_what_else_to_do_and_asked_once(harness):
     """BX-13: another reason for the same files is no other question, also in the next attempt."""
     run = await begin(harness)

@@ -1,5 +1,7 @@
 """Messages from the human: every attempt of the action gets each one once, before its next request."""
 
+import pytest
+
 from scaffold.run.notices import HUMAN
 from scaffold.worker.agent.incoming_messages import IncomingMessages
 from support.harness import act, goal
@@ -54,6 +56,7 @@ async def test_a_secret_in_a_message_reaches_no_model(harness):
     assert "a1B2a1B2" not in words
 
 
+@pytest.mark.slow
 async def test_the_agent_reads_a_message_before_its_next_request(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "mind the gap")

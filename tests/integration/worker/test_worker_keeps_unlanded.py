@@ -46,6 +46,7 @@ async def begun(harness, run, key="a"):
     return harness.attempt(attempt.id), workspace.path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["touch a; sh make.sh", "sh make.sh large"], ids=["landing", "failing"])
 async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harness, tmp_path, command):
     """BX-3, BX-10: before the checks clean the worktree; what tools make again is left out, links and pipes too.

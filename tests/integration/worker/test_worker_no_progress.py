@@ -22,6 +22,7 @@ async def worked(harness, run, *commands):
     return ending, model
 
 
+@pytest.mark.slow
 async def test_an_attempt_in_a_loop_ends_and_the_next_one_knows_the_cause(harness):
     """BX-12: the cause is in the briefing, its work is pinned, and it counts as its own failure."""
     run = await harness.own(goal("g", act("a")))

@@ -115,6 +115,7 @@ async def test_a_reviewer_without_a_verdict_has_failed_and_its_text_is_kept(harn
     assert harness.statuses(run) == {"look": "pending"}
 
 
+@pytest.mark.slow
 async def test_a_rejection_fails_the_action_permanently_with_its_findings(harness):
     """SC-7, SC-20: reviewers are not asked until one approves; dependents are blocked."""
     run = await begin(harness, act("ship", needs=["look_done"]))
@@ -141,6 +142,7 @@ async def test_changes_of_a_reviewer_are_pinned_and_do_not_count(harness):
     assert [pinned in text for text in harness.notices(run)] == [True]
 
 
+@pytest.mark.slow
 async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harness):
     """BX-1: an approval alone is not enough if a contract is given; its changes do not help."""
     contract = Contract(commands=(Check(command="test -e made"),))
@@ -171,6 +173,7 @@ async def test_a_secret_in_a_verdict_is_redacted(harness):
     assert "[redacted" in reviews(attempt.verification)[0].summary
 
 
+@pytest.mark.slow
 async def test_an_attempt_whose_worktree_is_damaged_is_lost_and_its_work_is_not(harness, tmp_path):
     """BX-3, AL-27: another one begins on a fresh worktree."""
     run = await begin(harness, **UNSANDBOXED)

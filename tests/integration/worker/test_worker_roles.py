@@ -20,6 +20,7 @@ async def worked(harness, run, key, *replies):
     return ending, model.requests[0]
 
 
+@pytest.mark.slow
 async def test_a_role_gets_the_prompt_that_its_run_was_given(harness, tmp_path):
     """SC-6: the folders are stored with the run, so every process and every later resume reads the same ones."""
     (tmp_path / "dba.md").write_text("Indexes, {role}!")
@@ -28,6 +29,7 @@ async def test_a_role_gets_the_prompt_that_its_run_was_given(harness, tmp_path):
     assert "\n\nIndexes, dba!" in request.system
 
 
+@pytest.mark.slow
 async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
     """SC-6: the work continues with the built-in prompt."""
     (tmp_path / "implementation.md").write_bytes(b"\xff")
@@ -38,6 +40,7 @@ async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
     assert [f"{tmp_path}/implementation.md" in text for text in harness.notices(run)] == [True]
 
 
+@pytest.mark.slow
 async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
     """SC-13, OR-9: facts with their commit, and the results of their providers only."""
     run = await harness.own(
@@ -55,6 +58,7 @@ async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
     assert text.endswith("# What was done before\n## a: Do a.\ndone with a")
 
 
+@pytest.mark.slow
 async def test_a_child_gets_what_its_compound_builds_on(harness):
     """SC-13: the preconditions of a compound are those of its children."""
     phase = act("phase", kind="compound", needs=["a_done"], effects=("b_done",))

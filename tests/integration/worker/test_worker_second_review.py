@@ -47,6 +47,7 @@ async def test_work_without_doubts_and_of_common_size_is_not_reviewed(harness):
     assert (verification(harness, run).strength, harness.prompts("reviewer")) == ("proven", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "asked"), [(1, 1), (0, 0)])
 async def test_a_large_change_is_reviewed_if_it_is_in_the_sample(harness, share, asked):
     """AL-23: more than 200 changed lines."""
@@ -242,6 +243,7 @@ REJECTED_EMPTY = """```json
 ```"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "word"),
     [

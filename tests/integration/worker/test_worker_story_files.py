@@ -56,6 +56,7 @@ def notes(harness, name="scratch_US-1.md"):
     return path.read_text() if path.exists() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

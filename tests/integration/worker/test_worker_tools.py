@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_records import CandidateReady
@@ -24,6 +26,7 @@ def text_of(place):
     return Path(place).read_text()
 
 
+@pytest.mark.slow
 async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_network(harness):
     """SC-1, RA-4, RA-11, BX-13: no network, no subagents and no messages; it has its own list of todos."""
     turn = (
@@ -61,6 +64,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
     ]
 
 
+@pytest.mark.slow
 async def test_long_output_of_a_worker_is_stored_with_its_run(harness):
     """RA-4."""
     long = call_entry(1, ("shell", {"command": "seq 1 30000; echo two > a"}))

@@ -190,6 +190,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "said"), REFUSALS.values(), ids=REFUSALS)
 async def test_work_that_changes_what_it_may_not_ends_its_attempt_and_its_action(harness, tmp_path, command, said):
     """RA-14, AL-9: no iteration, no attempt and no other approach follows, though the agent would undo it."""
@@ -341,6 +342,7 @@ async def test_a_tester_may_change_the_tests_that_failed(harness):
     await hand_in(harness, run, [CHEATS["skips"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turn", "clean"),
     [

@@ -25,6 +25,7 @@ def notes(files):
     return detect_gates(ProjectFiles(files, lambda path: files[path].encode())).notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.timeout(60)
 def test_commands_made_to_never_end_do(name):
