@@ -7,9 +7,10 @@ is recorded with its reason: `python bench/record.py RESULTS --reason WHY`.
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
-from baseline import is_worse, read_baseline
+from baseline import Baseline, is_worse, read_baseline
 from row import Row
 from run import BENCHES
 
@@ -36,23 +37,30 @@ def main() -> None:
     """Print a line for each row; exit 1 if one has lost."""
     parser = argparse.ArgumentParser(description="Check that nothing became slower than recorded.")
     parser.add_argument("names", nargs="*", choices=[[], *SHORT], metavar="NAME", help=", ".join(SHORT))
-    lost = [row for name in parser.parse_args().names or SHORT for row in check(name)]
+    recorded, lost = read_baseline(), list[str]()
+    for name in parser.parse_args().names or SHORT:
+        lost += lost_rows(partial(short_rows, name), recorded)
     if lost:
-        sys.exit("make bench-check: worse than recorded, three times: " + ", ".join(lost))
+        sys.exit(f"make bench-check: worse than recorded, {REPEATS} times: {', '.join(lost)}")
 
 
-def check(name: str) -> list[str]:
-    """Return the rows of a bench that have lost, each time they were measured."""
-    recorded, best, lost = read_baseline().rows, dict[str, Row](), list[str]()
+def short_rows(name: str) -> Iterator[Row]:
+    """Measure a bench, and yield those of its rows that are compared."""
+    return (row for row in BENCHES[name](quick=False) if SHORT[name].fullmatch(row.bench))
+
+
+def lost_rows(measure: Callable[[], Iterable[Row]], recorded: Baseline) -> list[str]:
+    """Return the rows that have lost each time they were measured; print them all."""
+    best, lost = dict[str, Row](), list[str]()
     for _ in range(REPEATS):
-        for row in filter(lambda row: SHORT[name].fullmatch(row.bench), BENCHES[name](quick=False)):
+        for row in measure():
             best[row.bench] = min(row, best.get(row.bench, row), key=lambda each: each.ratio)
-        lost = [each for each in best if each in recorded and is_worse(best[each], recorded[each])]
+        lost = [name for name, row in best.items() if (old := recorded.rows.get(name)) and is_worse(row, old)]
         if not lost:
             break
-    for each, row in best.items():
-        bar = f"recorded {recorded[each].bar:g}" if each in recorded else "not recorded"
-        sys.stdout.write(f"{each:45} {row.ratio:8g}  {bar}{'  WORSE' if each in lost else ''}\n")
+    for name, row in best.items():
+        bar = f"recorded {recorded.rows[name].bar:g}" if name in recorded.rows else "not recorded"
+        sys.stdout.write(f"{name:45} {row.ratio:8g}  {bar}{'  WORSE' if name in lost else ''}\n")
     return lost
 
 

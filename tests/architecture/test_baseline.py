@@ -1,6 +1,7 @@
 """No figure of `make bench` gets worse without a reason, and none in the documents is old or written by hand."""
 
 import subprocess  # noqa: TID251 - what git knows is asked of git itself
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from msgspec.json import encode
 
 import baseline as recorded
 import record
-from row import row
+from check import lost_rows
+from row import Row, row
 
 ROOT = Path(__file__).parents[2]
 KEPT_DAYS = 30
@@ -74,3 +76,21 @@ def test_a_bar_that_was_lowered_by_hand_is_found() -> None:
 
 def test_noise_far_below_a_goal_is_no_loss() -> None:
     assert measured(0.02, measured(0.01)).rows["start"].bar == 0.01
+
+
+def test_a_row_is_lost_only_if_it_is_worse_each_of_three_times() -> None:
+    before, taken = measured(0.5), list[float]()
+
+    def moody(*ratios: float) -> Iterator[Row]:
+        """Return a row that is slower or faster each time."""
+        taken.append(ratios[len(taken)])
+        yield row("start", taken[-1], 1, unit="ms", goal=1.0)
+
+    assert lost_rows(lambda: moody(0.7, 0.6, 0.54), before) == []
+    taken.clear()
+    assert lost_rows(lambda: moody(0.7, 0.6, 0.8), before) == ["start"]
+    taken.clear()
+    assert lost_rows(lambda: moody(0.55), before) == []  # the first good one ends them
+    assert taken == [0.55]
+    taken.clear()
+    assert lost_rows(lambda: moody(9), EMPTY) == []

@@ -63,6 +63,19 @@ def test_a_benchmark_can_be_chosen_by_name() -> None:
     assert row.bench.startswith("plan-lint-")
 
 
+@pytest.mark.slow
+def test_what_a_command_does_is_counted_by_cause() -> None:
+    done = subprocess.run(
+        [sys.executable, "bench/where.py", "--lines", "status", "landing"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    status, landing = [msgspec.json.decode(line)["causes"] for line in done.stdout.splitlines()]
+    assert status["module"] > 100
+    assert status["statement"] > 1
+    assert landing["git"] == landing["process"] >= 1  # the queue starts nothing but git
+    assert "git" not in status
+
+
 def test_status_loads_neither_an_event_loop_nor_libraries_of_other_commands(tmp_path: Path) -> None:
     """Twelve times a bare Python is soon used up: an event loop alone costs four of them."""
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
