@@ -19,7 +19,6 @@ SHORT: Mapping[str, re.Pattern[str]] = {
     for name, rows in {
         "action-counts": ".*",
         "command-start": ".*",
-        "policy-decision": ".*",
         "ralph-cache": ".*",
         "ralph-start": "ralph-(first-request|memory)-.*",
         "ralph-turns": "ralph-turn-of-.*",
