@@ -125,7 +125,7 @@ DIGESTS = {
     6: "a64b0927ee675e9e",
     7: "0e188348e7357b75",
     8: "a1da6d79488f9722",
-    9: "f1049ce2ce2ccb3f",
+    9: "faf4589acf93f54e",
 }
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")

@@ -99,7 +99,7 @@ def test_the_planner_reads_files_but_no_secrets_and_writes_none(context):
     root = context.repository.root
     (root / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
     tools = {tool.name: tool for tool in read_only_tools(context, opened(context))}
-    assert set(tools) == {"read_file", "list_dir", "glob", "search_files", "file_info"}
+    assert set(tools) == {"read_file", "list_dir", "glob", "search_files"}
     assert "hello" in asyncio.run(tools["read_file"].run({"path": "app.py"})).content
     for path in (".env", "../../etc/passwd", "/etc/passwd"):
         result = asyncio.run(tools["read_file"].run({"path": path}))

@@ -50,7 +50,6 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
         *(
             "glob",
             "search_files",
-            "file_info",
             "shell",
             "background",
             "python",
@@ -60,6 +59,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
             "remember",
             "recall_memories",
             "request_files",
+            "load_tools",
         ),
     ]
 

@@ -105,7 +105,7 @@ def read_only_tools(context: RunContext, run: Run) -> tuple[Tool, ...]:
         shell=partial(ShellCommandPolicy, context.environ),
     )
     # The planner works in the user's own checkout, which no run ever changes.
-    read_tools = (tool for tool in builtin_tools(workspace) if tool.category == "file_read")
+    read_tools = (tool for tool in builtin_tools(workspace) if tool.category == "file_read" and tool.group is None)
     return tuple(map(gate.guard, with_read_cache(tuple(read_tools), root)))
 
 

@@ -15,7 +15,14 @@ from scaffold.tools.content.near_paths import missing_file
 from scaffold.tools.content.safe_open import open_file, open_folder
 from scaffold.tools.content.text_encoding import Decoded
 from scaffold.tools.file.line_reader import decode_chunks, read_range
-from scaffold.tools.file.read_write import PATH_SCHEMA, READ_TIMEOUT_S, decode_file, file_kind, format_mtime
+from scaffold.tools.file.read_write import (
+    MORE_FILE_TOOLS,
+    PATH_SCHEMA,
+    READ_TIMEOUT_S,
+    decode_file,
+    file_kind,
+    format_mtime,
+)
 from scaffold.tools.workspace import (
     Deadline,
     ReadablePath,
@@ -58,6 +65,7 @@ def file_info(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
         description="Describe a file, folder or link as JSON: kind, size, last change, mode, encoding, lines, target.",
         schema=object_schema({"path": PATH_SCHEMA}),
         category="file_read",
+        group=MORE_FILE_TOOLS,
         run=run_with_deadline(work, time_limit_s),
     )
 

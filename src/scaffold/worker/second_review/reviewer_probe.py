@@ -235,7 +235,11 @@ class ReviewerProbe:
         gate = worker_gate(
             context, change.run.settings.permissions, git.cwd, None, confined=False, tell=approval_logger(journal)
         )
-        tools = [each for each in with_read_cache(builtin_tools(root), root.root) if each.category == "file_read"]
+        tools = [
+            each
+            for each in with_read_cache(builtin_tools(root), root.root)
+            if each.category == "file_read" and each.group is None
+        ]
         return Agent(
             model=model,
             tools=tuple(map(gate.guard, tools)),
