@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.agent.prompts import skills_prompt
 from scaffold.core.extension_set import Extensions, Role, Skill
@@ -108,10 +108,12 @@ def _load_skill(skill: Skill, place: SkillPlace) -> ToolOutput:
 
 
 def kept_tools(tools: Sequence[Tool], role: Role | None) -> tuple[Tool, ...]:
-    """Return the tools that the role names; all without a role, or if it names none."""
+    """Return the tools that the role names, offered from the start; all as they are if it names none."""
     if role is None or role.tools is None:
         return tuple(tools)
     with importing():
         from scaffold.extensions.hooks.call_translation import our_tools
     kept = our_tools(role.tools, [tool.name for tool in tools])
-    return tuple(tool for tool in tools if tool.name in kept)
+    in_families = (tool.group if tool.group and tool.group.family else None for tool in tools)
+    pairs = zip(tools, in_families, strict=True)
+    return tuple(structs.replace(tool, group=group) for tool, group in pairs if tool.name in kept)

@@ -1,7 +1,11 @@
 """Tools that are too many to be listed: found by words, and loaded by what the conversation says was found."""
 
+from msgspec import structs
+
 from scaffold.agent.deferred_tools import FIND_TOOLS, group_names, loaded_groups, offered_tools, ranked, with_load_tools
+from scaffold.agent.skills import kept_tools
 from scaffold.core.conversation import AssistantMessage, ToolCall, ToolResult, UserMessage
+from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 
 
@@ -59,3 +63,12 @@ def test_the_description_of_the_search_is_bounded():
     described = with_load_tools(many)[-1].description
     assert len(described) < 3_500
     assert all(f"MCP server server-{number} (50):" in described for number in range(20))
+
+
+def test_a_role_has_the_tools_that_it_names_from_the_start_but_no_families():
+    """RA-3: whoever names `append_file` wants it, and a group of it alone would cost more."""
+    tools = [structs.replace(TOOLS[0], name="append_file", group=ToolGroup("files")), *TOOLS]
+    role = Role(name="a", description="", prompt="", source="", tools=tuple(tool.name for tool in tools))
+    kept = kept_tools(tools, role)
+    assert [each.group for each in kept] == [None, *(each.group for each in TOOLS)]
+    assert kept_tools(tools, None) == tuple(tools)
