@@ -9,7 +9,7 @@ from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.live_context import IMPATIENT, Patience
-from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
+from scaffold.llm.transport.retry import FULL, LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
 BUSY = ModelError("Overloaded.", "Wait.", transient=True)
@@ -93,6 +93,24 @@ async def test_waits_double_from_one_second():
     assert reply.message.text == "here"
     assert waits(flaky) == pytest.approx([1, 2, 4, 8], abs=0.3)
     assert [number for number, _ in flaky.tries] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("held_s", "told"), [(4.0, []), (60.0, [RetryWait(0.0, FULL)])])
+async def test_a_request_that_waits_for_a_slot_of_its_server_says_so_once_it_takes_long(held_s, told):
+    """BX-30: once, and not if the slot is free soon."""
+    flaky, heard = Flaky(failures=0), []
+    throttle = LocalThrottle(clock=flaky.clock, rng=NoJitter())
+    taken = await throttle.enter(flaky.endpoint, timeout_s=1.0)
+    flaky.slots = 1
+
+    async def hold():
+        await flaky.clock.sleep(held_s)
+        throttle.leave(taken, "ok")
+
+    holding = asyncio.create_task(hold())
+    assert (await ask(flaky, heard=heard, throttle=throttle)).message.text == "here"
+    await holding
+    assert heard == told
 
 
 async def test_jitter_takes_up_to_half_of_a_wait():

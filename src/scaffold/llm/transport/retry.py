@@ -205,7 +205,7 @@ class RetryingModel:
 
     async def _enter_endpoint(self, limits: "_RetryLimits", last: ModelError | None, listener: DeltaListener) -> Ticket:
         """Wait until the next try may start; ModelUnavailable if the endpoint stays parked beyond the limits."""
-        loop, notices = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+        notices: list[asyncio.Task[None]] = []
 
         def on_cooldown(seconds: float) -> None:
             listener.waits()
@@ -213,7 +213,7 @@ class RetryingModel:
                 busy = "the model's endpoint is busy or does not answer"
                 listener(RetryWait(seconds, busy if last is None else last.what))
             else:
-                notices.append(loop.call_later(TELL_FULL_S, listener, RetryWait(0.0, FULL)))
+                notices.append(asyncio.create_task(self._tell_full(listener)))
 
         # Looked up only for a retry: each look reads the database.
         parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
@@ -231,6 +231,10 @@ class RetryingModel:
         if parked or limits.until_s <= self._now():
             limits.waited_out(self._now())
         return ticket
+
+    async def _tell_full(self, listener: DeltaListener) -> None:
+        await self._clock.sleep(TELL_FULL_S)
+        listener(RetryWait(0.0, FULL))
 
     async def _before_retry(
         self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener
