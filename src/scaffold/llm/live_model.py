@@ -31,12 +31,11 @@ from scaffold.llm.transport.live_context import (
     Deadlines,
     HttpClient,
     HttpRequest,
-    HttpResponse,
     LiveContext,
     LoginClient,
     ignore_progress,
 )
-from scaffold.llm.transport.silence import Silence
+from scaffold.llm.transport.silence import ResponseBody, Silence
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import (
     RequestRejected,
@@ -335,7 +334,7 @@ class LiveModel:
                 tell = partial(self._tell_streamed, expected, on_delta)
                 watched = EndlessReplyGuard(self._card.model, most, on_delta, tell)
                 try:
-                    wire_reply = await self._read_body(_ResponseBody(answer, first, silence), watched)
+                    wire_reply = await self._read_body(ResponseBody(answer, first, silence), watched)
                 finally:
                     tell(watched.tokens)
         except TimeoutError as error:
@@ -366,7 +365,7 @@ class LiveModel:
             used = msgspec.structs.replace(expected, output_tokens=tokens)
             on_delta.streamed(self._price_usage(used))
 
-    async def _read_body(self, body: "_ResponseBody", watched: EndlessReplyGuard) -> WireReply:
+    async def _read_body(self, body: ResponseBody, watched: EndlessReplyGuard) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
         if not 200 <= body.answer.status < 300:
             raise await self._read_refusal(body)
@@ -381,7 +380,7 @@ class LiveModel:
         emit_deltas(reply.message, watched.on_delta)
         return reply
 
-    async def _read_stream(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
+    async def _read_stream(self, body: ResponseBody, on_delta: DeltaHandler) -> WireReply:
         events, reader = SseDecoder(), self._codec.reader(self._target)
         size = 0
         while not reader.complete and (chunk := await body.read()):
@@ -394,7 +393,7 @@ class LiveModel:
             read_events(reader, events.end(), on_delta)
         return reader.end()
 
-    async def _read_refusal(self, body: "_ResponseBody") -> ModelError:
+    async def _read_refusal(self, body: ResponseBody) -> ModelError:
         status, headers = body.answer.status, body.answer.headers
         if 300 <= status < 400:
             return ModelAccessDenied(
@@ -432,44 +431,6 @@ class LiveModel:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
-
-
-class _ResponseBody:
-    """A response body whose first chunk was already read."""
-
-    def __init__(self, answer: HttpResponse, first: bytes, silence: Silence) -> None:
-        self.answer = answer
-        self.silence = silence
-        self._first = first
-
-    async def start(self) -> bytes:
-        """Return how the body begins after white space and a mark of UTF-8, before anything was read."""
-        while not (begun := self._first.lstrip(b"\xef\xbb\xbf \t\r\n")) and (more := await self.answer.read()):
-            self._first += more
-        return begun
-
-    async def read(self) -> bytes:
-        """Return the next bytes; empty at the end."""
-        first, self._first = self._first, b""
-        return first or await self.answer.read()
-
-    async def whole(self, longest: int, *, strict: bool = True) -> bytes:
-        """Return the whole body; ModelError if it exceeds `longest` bytes or breaks off.
-
-        With `strict=False` return the bytes read so far instead of raising.
-        """
-        read = bytearray()
-        try:
-            while chunk := await self.read():
-                if not chunk.isspace():  # some servers send newlines while they compute
-                    self.silence.broken()
-                read += chunk
-                if len(read) > longest:
-                    raise unreadable_reply(f"it has more than {longest:,} bytes")
-        except ModelError:
-            if strict:
-                raise
-        return bytes(read[:longest])
 
 
 def open_live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:

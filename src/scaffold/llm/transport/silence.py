@@ -1,8 +1,10 @@
-"""The time in which a reply makes no progress."""
+"""The time in which a reply makes no progress, and its body, whose bytes are progress."""
 
 import asyncio
 
 from scaffold.core.errors import ModelError
+from scaffold.llm.transport.live_context import HttpResponse
+from scaffold.llm.wire.provider_errors import unreadable_reply
 
 
 class Silence:
@@ -33,3 +35,41 @@ class Silence:
         what = "sent nothing new for" if self._began else "did not answer within"
         fix = "Check the connection to the model, then continue; `ralph -c` resumes the conversation."
         return ModelError(f"{model} {what} {self._limit_s:.3g} s", fix, transient=True)
+
+
+class ResponseBody:
+    """A response body whose first chunk was already read."""
+
+    def __init__(self, answer: HttpResponse, first: bytes, silence: Silence) -> None:
+        self.answer = answer
+        self.silence = silence
+        self._first = first
+
+    async def start(self) -> bytes:
+        """Return how the body begins after white space and a mark of UTF-8, before anything was read."""
+        while not (begun := self._first.lstrip(b"\xef\xbb\xbf \t\r\n")) and (more := await self.answer.read()):
+            self._first += more
+        return begun
+
+    async def read(self) -> bytes:
+        """Return the next bytes; empty at the end."""
+        first, self._first = self._first, b""
+        return first or await self.answer.read()
+
+    async def whole(self, longest: int, *, strict: bool = True) -> bytes:
+        """Return the whole body; ModelError if it exceeds `longest` bytes or breaks off.
+
+        With `strict=False` return the bytes read so far instead of raising.
+        """
+        read = bytearray()
+        try:
+            while chunk := await self.read():
+                if not chunk.isspace():  # some servers send newlines while they compute
+                    self.silence.broken()
+                read += chunk
+                if len(read) > longest:
+                    raise unreadable_reply(f"it has more than {longest:,} bytes")
+        except ModelError:
+            if strict:
+                raise
+        return bytes(read[:longest])
