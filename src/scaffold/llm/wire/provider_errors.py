@@ -179,7 +179,7 @@ def web_page(who: str) -> ModelError:
     _, address = _KEYS.get(who.partition(":")[0], _ANY_KEY)
     return ModelAccessDenied(
         f"the address of {_bounded_line(who)} answers with a web page",
-        f"Check {address}. If it is right, a proxy or the login page of a network answers in its place.",
+        f"Check its address ({address}). If that is right, a proxy or the login page of a network answers.",
     )
 
 
