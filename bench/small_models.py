@@ -29,7 +29,7 @@ TOP = Path(__file__).resolve().parents[1]
 LLAMA = TOP / "tests/integration/llm_servers/serve_llama.py"
 WINDOW = 12_288
 TEMPERATURE = 0.6
-MAX_TOKENS = 64
+MAX_TOKENS = 256
 TASKS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("Read the file notes.txt and tell me what it says.", "read_file", {"path": "notes.txt"}),
     ("What is in calc.py?", "read_file", {"path": "calc.py"}),
@@ -150,7 +150,7 @@ def first_call(url: str, request: dict[str, Any], task: str, seed: int) -> tuple
     with urllib.request.urlopen(post, timeout=600) as answer:
         read = answer.read()
     target = ModelTarget(name="tiny", model="local:tiny")
-    calls = TextToolsCodec(ChatCodec(local=True)).whole(read, target).message.tool_calls
+    calls = TextToolsCodec(ChatCodec(local=True)).reader(target).whole(read).message.tool_calls
     return (calls[0] if calls else None), json.loads(read)["usage"]["prompt_tokens"]
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import itertools
 import os
 import random  # noqa: TID251 - seeded
 import sys
@@ -12,6 +13,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from merges_replay.features import as_json, pairs_of, tasks_in
+from merges_replay.landings import landed
 from merges_replay.replay import Replayed, replay
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
@@ -40,7 +42,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--files", action="store_true", help="print each file that was in conflict, too")
     parser.add_argument("--features", type=Path, help="a clone of CooperBench: land each two features of its tasks")
+    parser.add_argument("--land", metavar="TASK", help="with --features: land those of this task by the real command")
+    parser.add_argument("--pairs", nargs="*", default=[], help="with --land: only these, e.g. 1+2")
     asked = parser.parse_args(argv)
+    if asked.land:
+        return _land_by_command(asked)
     if asked.features:
         return asyncio.run(_land_features(asked))
     replayed = asyncio.run(_replay_all(asked))
@@ -49,11 +55,30 @@ def main(argv: list[str]) -> int:
     return 0 if all(row.holds for row in rows(replayed)) else 1
 
 
-async def _land_features(asked: argparse.Namespace) -> int:
-    clones = {place.name.replace("+", "_").replace("-", "_"): place for place in asked.repositories}
+def _land_by_command(asked: argparse.Namespace) -> int:
+    """Land pairs of one task, print each as it ends, and how many landed without a change by an agent."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for task in tasks_in(asked.features, clones, Path(folder)):
+        for task in tasks_in(asked.features, _clones(asked), Path(folder)):
+            pairs = itertools.combinations(sorted(task.features), 2) if asked.land in task.name else ()
+            for first, second in pairs:
+                if not asked.pairs or f"{first}+{second}".replace("feature", "") in asked.pairs:
+                    found.append(landed(task, asked.features, (first, second)))
+                    sys.stdout.write(as_json(found[-1]) + "\n")
+                    sys.stdout.flush()
+    landings = sum(each.how == "queue" for each in found)
+    sys.stdout.write(encode(_share("features-landed", landings, len(found))).decode() + "\n")
+    return 0
+
+
+def _clones(asked: argparse.Namespace) -> dict[str, Path]:
+    return {place.name.replace("+", "_").replace("-", "_"): place for place in asked.repositories}
+
+
+async def _land_features(asked: argparse.Namespace) -> int:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for task in tasks_in(asked.features, _clones(asked), Path(folder)):
             pairs = await pairs_of(task, asked.features, Path(folder))
             found += pairs
             for pair in pairs if asked.files else ():

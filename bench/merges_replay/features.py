@@ -31,7 +31,7 @@ class Pair(Struct, frozen=True, kw_only=True):
     task: str
     features: tuple[str, str]
     how: str
-    """`git`, `ours` or `refused`."""
+    """`git`, `ours` or `refused`; `queue` if the real command landed both."""
     why: str = ""
     failed: tuple[str, ...] = ()
 
@@ -54,10 +54,10 @@ def tasks_in(data: Path, clones: dict[str, Path], folder: Path) -> Iterator[Task
             continue
         clone = folder / place.replace("/", "-")
         _run("git", "clone", "-q", "--shared", "--no-checkout", str(source.resolve()), str(clone))
-        found = re.search(r'BASE_COMMIT="(\w+)"', _file(data, f"{place}/setup.sh"))
+        found = re.search(r'BASE_COMMIT="(\w+)"', file_of(data, f"{place}/setup.sh"))
         base = found[1] if found else ""
         patches = [path for path in listed if path.startswith(f"{place}/") and path.endswith("/feature.patch")]
-        made = {path.split("/")[-2]: _commit(clone, base, _file(data, path)) for path in patches}
+        made = {path.split("/")[-2]: _commit(clone, base, file_of(data, path)) for path in patches}
         yield Task(name=place.removeprefix("dataset/"), folder=place, clone=clone, features=made)
 
 
@@ -79,6 +79,12 @@ async def pairs_of(task: Task, data: Path, folder: Path) -> list[Pair]:
     return found
 
 
+def tests_of(task: Task, data: Path) -> list[str]:
+    """Return the files of tests that the task names; else their folder."""
+    said = re.search(r"-m pytest ((?:tests/\S+ ?)+)", file_of(data, f"{task.folder}/run_tests.sh"))
+    return said[1].split() if said else ["tests"]
+
+
 def _failed_tests(task: Task, data: Path, tree: Commit | TreeId, feature: str) -> set[str]:
     with tempfile.TemporaryDirectory() as place:
         archive = subprocess.run(["git", "archive", tree], cwd=task.clone, check=True, capture_output=True).stdout
@@ -89,10 +95,9 @@ def _failed_tests(task: Task, data: Path, tree: Commit | TreeId, feature: str) -
             "--ignore-whitespace",
             "-",
             cwd=Path(place),
-            text=_file(data, f"{task.folder}/{feature}/tests.patch"),
+            text=file_of(data, f"{task.folder}/{feature}/tests.patch"),
         )
-        said = re.search(r"-m pytest ((?:tests/\S+ ?)+)", _file(data, f"{task.folder}/run_tests.sh"))
-        files = said[1].split() if said else ["tests"]
+        files = tests_of(task, data)
         options = ("-q", "-p", "no:cacheprovider", "-W", "ignore", "-rfE", "--tb=no")
         environ = {**os.environ, "PYTHONPATH": f"{place}/src:{place}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         argv = [sys.executable, "-m", "pytest", *options, *files]
@@ -109,7 +114,8 @@ def _commit(clone: Path, base: str, patch: str) -> Commit:
     return Commit(_run("git", "commit-tree", tree, "-p", base, "-m", "a feature", cwd=clone, environ=environ).strip())
 
 
-def _file(data: Path, path: str) -> str:
+def file_of(data: Path, path: str) -> str:
+    """Return the text of a file of the data set."""
     return _run("git", "show", f"HEAD:{path}", cwd=data)
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from merges_replay.comparison import lost_lines, meaning_of, out_of_order, parts_of
+from merges_replay.landings import ending_of
 
 ROOT = Path(__file__).parents[3]
 BASE = "def f():\n    return 1\n"
@@ -30,6 +31,15 @@ def merge(place, path, ours, theirs, human):
     git(place, "add", path)
     git(place, "commit", "-qm", "merged")
     git(place, "update-ref", f"refs/heads/kept-{path}-{len(human)}", "HEAD")
+
+
+def test_the_real_landing_of_two_features_is_read_from_what_the_command_says():
+    """BX-24: both landed as they were, or the second one met a conflict, with the tests that fail since."""
+    ended = "✓ run abc completed\n"
+    met = "      attempt 1: conflict: what was merged does not pass:\n        FAILED tests/a.py::t\n"
+    assert ending_of(ended) == ("queue", "", ())
+    assert ending_of(ended + met) == ("refused", "what was merged does not pass:", ("tests/a.py::t",))
+    assert ending_of("✗ run abc failed\n") == ("refused", "", ())
 
 
 @pytest.mark.slow
