@@ -75,6 +75,7 @@ class Suite:
 
     def __init__(self, harness, port):
         self.harness = harness
+        self.port = port
         self.settings = {"services": (f"host @{port}",), "trusted": True, "attempts": 1}
         self.executed = []
         """The names of the test files of each execution, in one line."""
@@ -148,6 +149,20 @@ async def test_a_contract_that_is_a_gate_runs_once_for_each_landed_action(suite)
     await suite.run(*in_order(*MODULES, check=SCRIPT), gate=SCRIPT, **{name: edits(name) for name in MODULES})
     assert suite.whole == 1 + len(MODULES), suite.executed
     assert len(suite.executed) == suite.whole, suite.executed
+
+
+@pytest.mark.slow
+async def test_a_gate_without_names_runs_once_for_each_action_of_an_agent(suite):
+    """BX-5, AL-10: twice more in the run: before the work, and on code that nothing can read."""
+    keys, note = [f"n{number}" for number in range(10)], "import socket, sys; socket.create_connection"
+    counted = f"{sys.executable} -c \"{note}(('127.0.0.1', {suite.port})).sendall(b'x')\" && {sys.executable} -m compileall -q ."
+    run = await suite.harness.open_run(
+        goal("g", *(act(key, check=f"test -f {key}.py") for key in keys)),
+        **suite.settings | {"given_gates": (Gate(kind="test", command=counted, runner="exit"),), "agents": 1},
+    )
+    ending = await suite.harness.run_to_end(run, **{key: [f"echo 'X = 1' > {key}.py"] for key in keys})
+    assert ending.state == Completed(), ending
+    assert len(suite.executed) == len(keys) + 2, suite.executed
 
 
 @pytest.mark.slow

@@ -1,7 +1,11 @@
 """The slots of a run: shared among its goals in turn, and none while landing does not keep up."""
 
 import pytest
+from msgspec import structs
 
+from builders import with_settings
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.core.states import Paused
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
@@ -66,6 +70,35 @@ async def test_an_action_that_is_no_longer_ready_does_not_start(harness):
     with harness.store.transaction():
         harness.store.facts.record(the_goal.id, "a_done", commit=run.base_sha, paths=(), evidence=())
     assert await starts(harness, run, "b")
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "free"),
+    [
+        ({}, {}, 0),
+        ({"proof_key": ""}, {}, 1),
+        ({"gates": ()}, {}, 1),
+        ({}, {"human_reviews": True}, 1),
+        ({}, {"planner": True, "supervision": "agent"}, 1),
+    ],
+    ids=["lands as proven", "is proven again", "ran no gates", "waits for a human", "an agent asks"],
+)
+async def test_nothing_starts_in_the_moment_before_a_proven_candidate_lands(harness, changes, settings, free):
+    """BX-5: it would begin without that work, and be proven twice. Without gates there is nothing to run twice."""
+    run = await harness.own(goal("g", act("a"), act("b")), agents=1)
+    await harness.work(run, "a", "echo x > a")
+    (candidate,) = harness.store.attempts.waiting_to_land(run.id)
+    gates = (GateResult(gate=Gate(kind="test", command="make check"), verdict="pass"),)
+    proven = Verification(commit=candidate.head_sha, results=(), gates=gates, proof_key="k")
+    with harness.store.transaction():
+        harness.store.attempts.advance(
+            candidate.id, fence=candidate.fence, phase="candidate", verification=structs.replace(proven, **changes)
+        )
+    (the_goal,) = harness.store.goals.for_run(run.id)
+    changed = structs.replace(run, settings=with_settings(run.settings, **settings))
+    assert slots_by_goal(harness.store, changed) == ({the_goal.id: 1} if free else {})
+    moved = structs.replace(changed, base_sha="0" * 40)
+    assert slots_by_goal(harness.store, moved) == {the_goal.id: 1}, "it has to be proven on another tip"
 
 
 @pytest.mark.slow

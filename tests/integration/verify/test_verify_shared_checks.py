@@ -5,7 +5,7 @@ from msgspec import structs
 
 from integration.verify.builders import CALC, PYTEST, TEST
 from scaffold.core.proof.contract import Check, Contract, ExitCode
-from scaffold.core.proof.gates import CopiedFile, Gate
+from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, Gate
 from scaffold.verify.environment.provisioning import clean_again, is_clean
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest
@@ -94,6 +94,15 @@ async def test_a_check_passes_only_if_the_report_of_the_runner_says_so_too(candi
     found = await prove_candidate(request, await candidates.tree(base, exits))
     assert [each.verdict for each in found.results if each.name == TEST.command] == ["error"]
     assert not found.passed
+
+
+async def test_a_checkout_of_another_commit_is_not_clean(candidates):
+    """AL-10: what ran on the base has perhaps left nothing, and the next test must not run there."""
+    tree, _ = await candidates.worked({"a": "base"}, {"a": "work"})
+    await tree.git("checkout", "--quiet", "--detach", tree.base)
+    assert not await is_clean(CheckEnvironment(fingerprint="e"), tree)
+    await clean_again(CheckEnvironment(fingerprint="e"), tree)
+    assert (tree.git.cwd / "a").read_text() == "work"
 
 
 async def test_a_checkout_is_clean_without_other_files_than_those_provisioned(candidates, tmp_path):
