@@ -1,4 +1,4 @@
-"""List the lines that a change adds to each file, read from git's patch without context."""
+"""List the lines that a change adds to each file, read from git's patch without context, and count those it changes."""
 
 import os
 import re
@@ -10,6 +10,8 @@ from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
 
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NEW_FILE = b"+++ b/"
+NUMSTAT_TABS = 2
+"""The tabs in a line of `--numstat`: added, deleted, path."""
 
 
 async def added_lines(git: Git, old: Commit, new: Commit, suffixes: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -45,3 +47,12 @@ async def _read_added_lines(git: Git, old: Commit, new: Commit, pathspecs: Seque
                 # The note about a missing newline at the end of a file is not counted as a line.
                 left -= not content.startswith(b"\\")
     return {path: tuple(numbers) for path, numbers in found.items() if numbers}
+
+
+async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
+    """Return the number of added and deleted lines of text; a renamed file's unchanged lines do not count."""
+    args = ("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)
+    records = (await git(*args, env=WITHOUT_ATTRIBUTES)).records
+    # The paths of a renamed file are separate records; a binary file has `-` for its counts.
+    counts = (record.split("\t")[:2] for record in records if record.count("\t") >= NUMSTAT_TABS)
+    return sum(int(number) for pair in counts for number in pair if number.isdecimal())

@@ -43,8 +43,9 @@ WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/i
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 READ_COMMIT = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options")
 
-NUMSTAT_TABS = 2
-"""The tabs in a line of `--numstat`: added, deleted, path."""
+READ_BLOB = ("cat-file", "blob")
+MAX_KEPT_BYTES = 128 * 1024
+"""The content of a larger file is not cached."""
 
 
 class CommitInfo(Struct, frozen=True):
@@ -368,13 +369,11 @@ async def file_contents(git: Git, commit: Commit, path: str) -> bytes | None:
 async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ...]:
     """Return the contents of files named by id or `COMMIT:PATH`, None for a missing file; runs at most one process."""
     ids = [_blob_id(git, name) for name in names]
-    found = {each: git.answers.content(each) for each in ids}
-    unknown = [each for each, content in found.items() if content is None and each]
-    for name, content in zip(unknown, await _read_blobs(git, unknown) if unknown else (), strict=True):
-        found[name] = content
-        if content is not None:
-            git.answers.keep_content(name, content)
-    return tuple(found[each] for each in ids)
+    known = {each: git.answers.find((*READ_BLOB, each)) for each in ids}
+    found: dict[str, bytes | None] = {each: answer.out for each, answer in known.items() if answer}
+    if unknown := [each for each in known if each and each not in found]:
+        found.update(zip(unknown, await _read_blobs(git, unknown), strict=True))
+    return tuple(map(found.get, ids))
 
 
 def _blob_id(git: Git, name: str) -> str:
@@ -399,9 +398,10 @@ async def _read_blobs(git: Git, names: Sequence[str]) -> list[bytes | None]:
         # Read by the length that git reports, because the contents may look like the next answer.
         begin = out.index(b"\n", at) + 1
         *_, kind, size = out[at : begin - 1].split(b" ")
-        end = begin + int(size)
-        found.append(out[begin:end] if kind == b"blob" else None)
-        at = end + 1
+        content, at = out[begin : begin + int(size)], begin + int(size) + 1
+        found.append(content if kind == b"blob" else None)
+        if kind == b"blob" and len(content) <= MAX_KEPT_BYTES:
+            git.answers.keep(READ_BLOB, (os.fsdecode(name),), GitResult(0, content, b""))
     return found
 
 
@@ -413,15 +413,6 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, pat
     args = ("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, "--", *(f":(top,literal){path}" for path in paths))
     answer = await git(*args, env=WITHOUT_ATTRIBUTES, limit_bytes=limit_bytes)
     return answer.out.decode(errors="replace")
-
-
-async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
-    """Return the number of added and deleted lines of text; a renamed file's unchanged lines do not count."""
-    args = ("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)
-    records = (await git(*args, env=WITHOUT_ATTRIBUTES)).records
-    # The paths of a renamed file are separate records; a binary file has `-` for its counts.
-    counts = (record.split("\t")[:2] for record in records if record.count("\t") >= NUMSTAT_TABS)
-    return sum(int(number) for pair in counts for number in pair if number.isdecimal())
 
 
 def _parse_change(status: str, path: str) -> PathChange:

@@ -7,6 +7,7 @@ from scaffold.core.model import Attempt
 from scaffold.core.printable_text import count_of, join_limited, truncate_text
 from scaffold.core.states import COUNTED_FAILURES, CUT_OFF, WORKER_PHASES, AttemptOutcome
 from scaffold.git import commits, refs
+from scaffold.git.added_lines import changed_line_count
 from scaffold.landing.taking.open_work import conflicting_paths
 from scaffold.run.context import RunContext
 from scaffold.run.failures.ladder import counted_failures, failure_kind, most_telling
@@ -165,5 +166,5 @@ async def _describe_change(context: RunContext, attempt: Attempt, head: Commit |
     if await refs.resolve(context.git, head) is None:
         return "left changes that the repository no longer has"
     paths: Sequence[str] = await commits.changed_paths(context.git, attempt.base_sha, head)
-    lines = await commits.changed_line_count(context.git, attempt.base_sha, head)
+    lines = await changed_line_count(context.git, attempt.base_sha, head)
     return f"changed {join_limited(paths, MAX_TRIED_PATHS)} ({count_of(lines, 'line')})"

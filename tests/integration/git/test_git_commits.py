@@ -7,11 +7,11 @@ import pytest
 from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
+from scaffold.git.added_lines import changed_line_count
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import (
     batch_contents,
     blob_sizes,
-    changed_line_count,
     changed_paths,
     commit_all_info,
     commit_tree,

@@ -154,8 +154,9 @@ async def test_a_contract_that_is_a_gate_runs_once_for_each_landed_action(suite)
 @pytest.mark.slow
 async def test_a_gate_without_names_runs_once_for_each_action_of_an_agent(suite):
     """BX-5, AL-10: twice more in the run: before the work, and on code that nothing can read."""
-    keys, note = [f"n{number}" for number in range(10)], "import socket, sys; socket.create_connection"
-    counted = f"{sys.executable} -c \"{note}(('127.0.0.1', {suite.port})).sendall(b'x')\" && {sys.executable} -m compileall -q ."
+    keys = [f"n{number}" for number in range(10)]
+    said = f"import socket; socket.create_connection(('127.0.0.1', {suite.port})).sendall(b'x')"
+    counted = f'{sys.executable} -c "{said}" && {sys.executable} -m compileall -q .'
     run = await suite.harness.open_run(
         goal("g", *(act(key, check=f"test -f {key}.py") for key in keys)),
         **suite.settings | {"given_gates": (Gate(kind="test", command=counted, runner="exit"),), "agents": 1},

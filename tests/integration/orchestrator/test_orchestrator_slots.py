@@ -78,7 +78,7 @@ async def test_an_action_that_is_no_longer_ready_does_not_start(harness):
         ({}, {}, 0),
         ({"proof_key": ""}, {}, 1),
         ({"gates": ()}, {}, 1),
-        ({}, {"human_reviews": True}, 1),
+        ({}, {"human_review": "always"}, 1),
         ({}, {"planner": True, "supervision": "agent"}, 1),
     ],
     ids=["lands as proven", "is proven again", "ran no gates", "waits for a human", "an agent asks"],

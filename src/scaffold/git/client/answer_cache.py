@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 
-MAX_KEPT = 24
+MAX_KEPT = 64
+"""The contents of a change's files are among them: each check of them asks."""
 MAX_BYTES = 2 * 1024 * 1024
 """A longer answer is not cached."""
-MAX_CONTENTS, MAX_CONTENT_BYTES = 64, 128 * 1024
-"""The contents of a change's files are asked for by each check of them."""
 MAX_LISTINGS = 6
 """A listing of a large repository takes megabytes; neighbouring commits share most of theirs."""
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?::.*)?", re.DOTALL)
@@ -98,13 +97,12 @@ class GitResult(Struct, frozen=True):
 
 
 class Answers:
-    """Successful answers by command, tree listings by commit, contents by blob. Only full ids are cached."""
+    """Successful answers by command and tree listings by commit. Only full ids are cached."""
 
     def __init__(self) -> None:
         # In order of use, so that the first entries are the oldest.
         self._results: dict[tuple[str, ...], GitResult] = {}
         self._listings: dict[Commit, TreeListing] = {}
-        self._contents: dict[str, bytes] = {}
 
     def find(self, command: tuple[str, ...]) -> GitResult | None:
         """Return the cached answer to a command with its arguments and commits, or None."""
@@ -119,17 +117,6 @@ class Answers:
             self._results[(*command, *commits)] = result
             for oldest in [*self._results][:-MAX_KEPT]:
                 del self._results[oldest]
-
-    def content(self, object_id: str) -> bytes | None:
-        """Return the cached content of a blob, or None."""
-        return self._contents.get(object_id)
-
-    def keep_content(self, object_id: str, content: bytes) -> None:
-        """Cache the content of a blob, unless it is named by anything but its id."""
-        if ":" not in object_id and _ID.fullmatch(object_id) and len(content) <= MAX_CONTENT_BYTES:
-            self._contents[object_id] = content
-            for oldest in [*self._contents][:-MAX_CONTENTS]:
-                del self._contents[oldest]
 
     def listing(self, commit: Commit) -> TreeListing | None:
         """Return the cached listing of a commit's tree, or None."""

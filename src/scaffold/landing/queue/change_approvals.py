@@ -15,6 +15,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.proof.contract import Doubt, DoubtCode
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.git import commits, refs
+from scaffold.git.added_lines import changed_line_count
 from scaffold.host.random_ids import new_id
 from scaffold.landing.proving.candidate_check import Candidate
 from scaffold.policy.path.protected_areas import ProtectedAreas
@@ -191,7 +192,7 @@ class ChangeApprovals:
     async def _approval_item(self, candidate: Candidate, subject: ChangeSubject) -> InboxItem:
         git, ends = self._context.git, (candidate.own_base, candidate.commit)
         files = count_of(len(await commits.changed_paths(git, *ends)), "file")
-        lines = count_of(await commits.changed_line_count(git, *ends), "changed line")
+        lines = count_of(await changed_line_count(git, *ends), "changed line")
         action, attempt, now = candidate.action, candidate.attempt, self._context.clock.now()
         merged = f", merged with others' changes in {len(candidate.merged)} of them" if candidate.merged else ""
         return InboxItem(

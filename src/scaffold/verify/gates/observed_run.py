@@ -51,6 +51,7 @@ from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 RUN_CUT_OFF = "end of the test run"
 """The outcome that fails if a run of tests began and did not end."""
 WAIT = Activity(label="waits for another gate on this machine to end", is_whole=False)
+FAILED: frozenset[TestOutcome] = frozenset({"failed", "error"})
 OUTPUT_LIMIT_BYTES = 1_000_000
 PROBLEM_LINES = 30
 """Lines of output shown at the end of a run that could not judge."""
@@ -113,8 +114,7 @@ async def observe_gate(
 ) -> ObservedRun:
     """Run a gate once, as `run_gate` does; with `stand_ins`, its tests are of an older version than the code."""
     adapter = ADAPTERS[gate.runner]
-    with _runner_env(gate, tree, only, stand_ins) as found:
-        env = structs.replace(found, repeat_s=repeat_s)
+    with _runner_env(gate, tree, only, stand_ins, repeat_s) as env:
         order = adapter.build_command(gate.command, env)
         tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
         command = ShellCommand(
@@ -133,8 +133,7 @@ async def observe_gate(
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
     printed = tree.clean(_printed_output(result, finished))
-    has_failures = not {"failed", "error"}.isdisjoint(result.outcomes.values())
-    is_worth_keeping = has_failures or _cannot_judge(gate, result, env)
+    is_worth_keeping = not FAILED.isdisjoint(result.outcomes.values()) or _cannot_judge(gate, result, env)
     run = GateRun(
         gate=gate,
         commit=tree.commit,
@@ -173,12 +172,14 @@ async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[C
 def _refused_tests(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
     if tree.sandbox is None:
         return {}
-    failed = [name for name, outcome in result.outcomes.items() if outcome in {"failed", "error"}]
+    failed = [name for name, outcome in result.outcomes.items() if outcome in FAILED]
     return sandbox_refusals(result.errors, tree.sandbox.confinement, env.cwd, failed=failed)
 
 
 @contextlib.contextmanager
-def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandInsOrder | None) -> Iterator[RunnerEnv]:
+def _runner_env(
+    gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandInsOrder | None, repeat_s: float
+) -> Iterator[RunnerEnv]:
     """Yield the runner's environment, with an empty temporary folder that is deleted afterwards."""
     # The runner must be able to write its report, and in a sandbox this is the
     # only folder outside the checkout where it can.
@@ -186,7 +187,8 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandIns
     folder = new_temporary_folder("gate", parent)
     cwd = tree.git.cwd / gate.folder
     try:
-        yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only), stand_ins=stand_ins)
+        env = RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only), stand_ins=stand_ins)
+        yield structs.replace(env, repeat_s=repeat_s)
     finally:
         delete_folder_if_possible(folder)
 

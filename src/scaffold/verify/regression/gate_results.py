@@ -253,8 +253,7 @@ class _GateRunner:
             changed = await lay_base_code(self._tree, before)
             if not changed:
                 return before
-            settings = (await self._shown_by(self._tree, run.gate, before, ())).run
-            return with_findings_of(before, settings, changed)
+            return with_findings_of(before, (await self._shown_by(self._tree, run.gate, before, ())).run, changed)
         finally:
             await restore_tracked_files(self._tree)
 
@@ -323,7 +322,7 @@ class _GateRunner:
                 await restore_tracked_files(tree)
                 if how != AGAIN:
                     await lay_unread_code(tree, before.gate.command if how == SUSPECT else "")
-                run = (await self._observe(tree, before.gate, before, ())).run
+                run = (await self._shown_by(tree, before.gate, before, (), has_slot=True)).run
             finally:
                 await clean_again(self._memory.check_environment, self._tree)
             stored.keep(run, how)
@@ -420,25 +419,17 @@ class _GateRunner:
         before: GateRun | None,
         only: Sequence[str],
         stand_ins: StandInsOrder | None = None,
-    ) -> ObservedRun:
-        async with gate_slot(self._request.slots, tree.during):
-            return await self._observe(tree, gate, before, only, stand_ins)
-
-    async def _observe(
-        self,
-        tree: Tree,
-        gate: Gate,
-        before: GateRun | None,
-        only: Sequence[str],
-        stand_ins: StandInsOrder | None = None,
+        *,
+        has_slot: bool = False,
     ) -> ObservedRun:
         self._used = True
-        timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
-        observed = await observe_gate(
-            gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
-        )
-        run = with_original_runner(before, with_known_unloaded(before, observed.run))
-        return structs.replace(observed, run=run)
+        async with gate_slot(None if has_slot else self._request.slots, tree.during):
+            timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
+            observed = await observe_gate(
+                gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
+            )
+            run = with_original_runner(before, with_known_unloaded(before, observed.run))
+            return structs.replace(observed, run=run)
 
 
 def _with_lost(

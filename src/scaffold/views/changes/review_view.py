@@ -8,10 +8,10 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Fact, Run
 from scaffold.core.proof.contract import STRENGTHS, ExecutedLines
+from scaffold.git.added_lines import NUMSTAT_TABS
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import (
     DIFF_OPTIONS,
-    NUMSTAT_TABS,
     WITHOUT_ATTRIBUTES,
     PathChange,
     batch_contents,

@@ -12,6 +12,7 @@ from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, Do
 from scaffold.core.proof.reviewer_record import GivenVerdict
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits
+from scaffold.git.added_lines import changed_line_count
 from scaffold.git.checkouts import worktree
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
@@ -80,7 +81,7 @@ class ChangeJudge:
         areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
         paths = await commits.changed_paths(git, base, head)
         scope = ChangeScope(
-            lines=await commits.changed_line_count(git, base, head),
+            lines=await changed_line_count(git, base, head),
             packages=len(changed_packages(paths)),
             protected=tuple(filter(areas.area_of, paths)),
             asked_about=paths_for_reviewer(self._records, paths),
