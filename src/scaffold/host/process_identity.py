@@ -2,11 +2,11 @@
 
 import functools
 import os
-import subprocess  # noqa: TID251 - `host` starts processes; macOS has no /proc
 import sys
 from pathlib import Path
 
 from scaffold.core.model import ProcessIdentity
+from scaffold.host.startup import importing
 
 
 def identify(pid: int) -> ProcessIdentity | None:
@@ -63,6 +63,8 @@ def _boot_id() -> str:
 
 
 def _output_of(*argv: str) -> str:
+    with importing():
+        import subprocess  # noqa: TID251 - `host` starts processes; macOS has no /proc
     # Two processes compare these texts, so neither may format them by its own locale and time zone.
     env = {"PATH": "/bin:/usr/bin:/sbin:/usr/sbin", "LC_ALL": "C", "TZ": "UTC"}
     answer = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -29,13 +29,13 @@ from scaffold.core.model import (
 )
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.process_identity import has_exited
+from scaffold.host.startup import importing
 from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.answers import CHOICES
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collision_board import held_back_actions
-from scaffold.run.learning.stores import reviewer_standing
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.agent_list import (
     MERGE_QUEUE,
@@ -395,5 +395,7 @@ def _unreliable_reviewer(reader: StoreAccess, run: Run) -> str:
     reviewer = run.settings.planning.reviewer
     if reviewer is None:
         return ""
+    with importing():  # few runs have a second reviewer
+        from scaffold.run.learning.stores import reviewer_standing
     standing = reviewer_standing(reviewer.model.name, reader.clock)
     return unreliable_text(reviewer.model.name, standing) if standing.is_unreliable else ""

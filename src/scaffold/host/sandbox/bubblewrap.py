@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.host.sandbox.confinement import GIBIBYTE, NetworkAccess
-from scaffold.host.sandbox.landlock.domain import open_without_links
 from scaffold.host.sandbox.mounts import Mount, MountPlan
+from scaffold.host.startup import importing
 
 BOUND = ("writable", "readable")
 FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
@@ -164,6 +164,8 @@ def open_sources(plan: MountPlan, writable: Sequence[Path], stack: contextlib.Ex
 
 def _open_real_path(path: Path) -> int:
     """Return an O_PATH descriptor of an absolute path; OSError if a part of it is missing or a link."""
+    with importing():
+        from scaffold.host.sandbox.landlock.domain import open_without_links
     fd = open_without_links(str(path))
     if stat.S_ISLNK(os.fstat(fd).st_mode):
         os.close(fd)

@@ -13,9 +13,9 @@ from scaffold.host.child_environment import loads_code
 from scaffold.host.sandbox import bubblewrap, relay, seatbelt
 from scaffold.host.sandbox.bubblewrap import open_sources
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
+from scaffold.host.startup import importing
 
 TABLE = Path("/proc/net/unix")
 
@@ -93,6 +93,8 @@ def prepare_launch(
             with _wrap_command(installed[0], confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
+            with importing():
+                from scaffold.host.sandbox.landlock import sandboxed_command as landlock
             ports = filter(None, (*confined.ports, sandbox.port))
             confinement = structs.replace(confined, ports=tuple(ports))
             yield LaunchSpec(argv=landlock.argv(confinement, argv), env=env)

@@ -19,8 +19,8 @@ from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.process_identity import own_identity
 from scaffold.host.sandbox import bubblewrap, seccomp
 from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
-from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
+from scaffold.host.startup import importing
 
 PROBE_SCRIPT = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'
 """Succeeds if it can write inside and can neither read nor write next to it."""
@@ -68,6 +68,8 @@ def level_limits(level: Level) -> tuple[str, ...]:
         case "bubblewrap":
             return ()
         case "landlock":
+            with importing():
+                from scaffold.host.sandbox.landlock import sandboxed_command as landlock
             if landlock.has_broker():
                 return ("no Unix sockets, no terminals", "TCP ports are shared with this machine")
             return (
@@ -143,6 +145,8 @@ async def _detect_linux(environ: Mapping[str, str], programs: Sequence[Path]) ->
         reasons.append(reason)
     reason = reasons[0] if reasons else "bubblewrap is not installed"
     fix = _likely_fix(programs)
+    with importing():
+        from scaffold.host.sandbox.landlock import sandboxed_command as landlock
     weaker = landlock.unsupported_reason() or await _failure_reason("landlock", environ)
     if weaker:
         return DetectedLevel("none", f"{reason.rstrip('.')}; {weaker}", fix)

@@ -4,13 +4,13 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
+from scaffold.host.startup import importing
 
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
@@ -273,6 +273,8 @@ def _retry_seconds(retry_after: str | None, now: datetime) -> float | None:
     seconds = _finite_number(retry_after)
     if seconds is not None or retry_after is None:
         return seconds
+    with importing():
+        from email.utils import parsedate_to_datetime
     try:
         date = parsedate_to_datetime(retry_after)
     except (ValueError, OverflowError):

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import CommandSandbox, SandboxSpec
-from scaffold.host.sandbox.landlock import sandboxed_command as landlock
+from scaffold.host.startup import importing
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.command.sandbox_notice import sandbox_notice
@@ -169,14 +169,16 @@ def describe_sandbox(sandbox: CommandSandbox | None, *, has_broker: bool | None 
             assert_never(allowed.network)
     return (
         f" It runs in a sandbox: only the workspace and $TMPDIR are writable, the .git data is not, and {network}."
-        f"{_landlock_limits(sandbox, has_broker=landlock.has_broker() if has_broker is None else has_broker)}"
+        f"{_landlock_limits(sandbox, has_broker)}"
     )
 
 
-def _landlock_limits(sandbox: CommandSandbox, *, has_broker: bool) -> str:
+def _landlock_limits(sandbox: CommandSandbox, has_broker: bool | None) -> str:
     if sandbox.level != "landlock":
         return ""
-    if has_broker:
+    with importing():
+        from scaffold.host.sandbox.landlock import sandboxed_command as landlock
+    if landlock.has_broker() if has_broker is None else has_broker:
         return " Programs cannot use Unix sockets or open a terminal."
     listening = " Programs cannot listen on any port, not even on 127.0.0.1."
     entries = (

@@ -8,7 +8,6 @@ from threading import Event
 import click
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
 from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.terminal.style import can_draw_on, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
@@ -49,6 +48,8 @@ def _print_status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
         elif watch and as_json:
             _watch_json(reader, run)
         elif watch:
+            with importing():
+                from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
             # A dumb terminal gets no escape sequences.
             show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
             while (view := read_summary(reader, run)).is_live:
