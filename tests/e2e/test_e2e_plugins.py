@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 
 import pytest
 from inline_snapshot import snapshot
@@ -14,7 +13,7 @@ from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.plugins import place_examples, place_plugin, place_program
 from support.scenario import action, plan_of, programs_in, shell, wait_until, write
-from support.terminal import IDLE, record_replies
+from support.terminal import IDLE
 
 EVERY_HOOK = """
 match method:
@@ -62,30 +61,6 @@ async def ralph(scenario, server, *args):
 
 async def start(scenario, server, *args):
     return await scenario.spawn("ralph", *args, "--model", server.model, environ=server.environ)
-
-
-LOADED = """
-import sys
-from pathlib import Path
-from scaffold.cli.main import run_command
-from scaffold.cli.commands.ralph.ralph import ralph
-
-PACKAGES = ("scaffold.extensions", "scaffold.agent.extensions.")
-code = run_command(ralph, sys.argv[1:], prog="ralph")
-found = [name for name in sys.modules if name.startswith(PACKAGES)]
-print(*found, file=sys.stderr)
-sys.exit(code)
-"""
-
-
-@pytest.mark.slow
-def test_a_session_without_plugins_loads_nothing_of_them(scenario):
-    """RA-16: it costs a listing of one folder."""
-    model = record_replies(scenario, "hi")
-    done = scenario.call([sys.executable, "-c", LOADED, "hello", "--model", model])
-    assert (done.returncode, done.stdout) == (0, "hi\n")
-    loaded = [f"scaffold.agent.extensions.{name}" for name in ("access", "port", "setup")]
-    assert sorted(done.stderr.splitlines()[-1].split()) == loaded
 
 
 @pytest.mark.slow

@@ -227,16 +227,6 @@ def test_a_tool_file_that_cannot_be_loaded_is_reported_and_the_work_continues(sc
     assert "taken.py: there is already a tool `shell`" in done.stderr
 
 
-def test_rarely_used_libraries_are_imported_on_demand(scenario):
-    """Web access and package listing take longer to import than a start may."""
-    argv = scenario.command("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
-    done = scenario.call([argv[0], "-X", "importtime", *argv[1:]])
-    assert done.stdout == "ok\n"
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "scaffold.session.tool_setup" in imported
-    assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web.http"} & imported
-
-
 @pytest.mark.slow
 def test_a_continued_conversation_knows_the_files_that_it_has_read(scenario):
     """RA-4, RA-10: it replaces a file without reading it again, unless that changed since."""

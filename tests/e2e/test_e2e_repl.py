@@ -4,7 +4,6 @@ import contextlib
 import re
 import signal
 import sqlite3
-import sys
 import termios
 from pathlib import Path
 
@@ -362,19 +361,6 @@ def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, termina
     assert "The beans" not in screen.text
     screen.type_line("what about them?")
     screen.wait_for("^The beans are counted")
-
-
-def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
-    """RA-18: prompt_toolkit and Rich are slow to import, and only the REPL needs them."""
-    # Otherwise a machine that has no sandbox says so on stderr.
-    options = ["--sandbox", "off", "--model", record_replies(scenario, "hello")]
-    script = (
-        "import sys; from scaffold.cli.main import run_command; from scaffold.cli.entry import load_command; "
-        f"run_command(load_command('ralph'), ['hi', *{options!r}], prog='ralph'); "
-        "sys.exit(str(sorted({'prompt_toolkit', 'rich.console', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
-    )
-    done = scenario.call([sys.executable, "-c", script])
-    assert (done.stdout, done.stderr.strip()) == ("hello\n", "")
 
 
 def running(scenario, command):
