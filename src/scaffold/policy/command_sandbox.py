@@ -97,6 +97,17 @@ def own_programs(root: Path, places: Sequence[str] = (sys.prefix, sys.base_prefi
                 yield path
 
 
+async def usable_level(
+    settings: SandboxSettings, root: Path, environ: Mapping[str, str], *, cache: Path
+) -> DetectedLevel | None:
+    """Return the level of commands in `root`; None without a sandbox. Raise TrustError if one is required."""
+    if settings.mode == "off":
+        return None
+    detected = await probe_level(root, environ, cache=cache)
+    require_sandbox(settings, detected)
+    return None if detected.level == "none" else detected
+
+
 async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) -> DetectedLevel:
     """Return the sandbox level that is possible for `root`; the machine's level is cached in `cache`."""
     resolved = root.resolve()  # noqa: ASYNC240 - as fast as the other disk reads here

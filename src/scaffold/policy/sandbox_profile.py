@@ -23,7 +23,7 @@ from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, e
 from scaffold.git.common_dir import common_dir
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel
-from scaffold.policy.command_sandbox import SandboxInputs, fold_into_folders, known_secrets, own_programs
+from scaffold.policy.command_sandbox import SandboxInputs, fold_into_folders, known_secrets, own_programs, usable_level
 from scaffold.policy.path.protected_files import EDITOR_FILES
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.policy.secret.git_settings import shown_git_settings
@@ -97,6 +97,17 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
         hidden=tuple(dict.fromkeys(path for path in (*unseen, *closed) if path not in {root, temporary})),
         readable=tuple(dict.fromkeys((*shown, *opened))),
     )
+
+
+async def build_sandbox_spec(
+    settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
+) -> SandboxSpec | None:
+    """Return the sandbox for commands in `inputs.root`; None without one. Raise TrustError if one is required.
+
+    The detected level of this machine is cached in the file `cache`.
+    """
+    detected = await usable_level(settings, inputs.root, environ, cache=cache)
+    return None if detected is None else await build_spec(settings, inputs, environ, detected)
 
 
 async def build_spec(

@@ -11,9 +11,8 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.plan.collisions.layout import layout_of
-from scaffold.plan.text.bounded import MAX_CHARS, BeyondLimit, read_json
-from scaffold.plan.text.bounded_tables import read_toml
-from scaffold.plan.text.bounded_yaml import read_yaml
+from scaffold.plan.text.bounded import MAX_CHARS, BeyondLimit, read_json, read_toml
+from scaffold.plan.text.parse_tree import read_yaml
 from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext

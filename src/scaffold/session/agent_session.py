@@ -43,7 +43,6 @@ from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.policy.command_sandbox import with_egress
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
@@ -72,6 +71,7 @@ from scaffold.session.shell_sandbox import (
     missing_sandbox_notice,
     session_sandbox,
     tell_what_is_left_out,
+    with_named_hosts,
 )
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher, model_of_role, system_prompts
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
@@ -324,10 +324,7 @@ class Session:
         await require_session_agreement(options, found)
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._tell_user(notice)
-        if found is None or found.network != "hosts":
-            return found
-        # The access to named hosts lasts until the session is closed.
-        return await self._egress.enter_async_context(with_egress(await found.spec()))
+        return await with_named_hosts(found, self._egress)
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
         """Return a user's message with its attachments; secrets are removed from these, not from the user's words."""

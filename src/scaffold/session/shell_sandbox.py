@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.child_environment import agent_variables
-from scaffold.host.sandbox.confinement import DeferredSandbox
+from scaffold.host.sandbox.confinement import CommandSandbox, DeferredSandbox, SandboxSpec
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.command_sandbox import SandboxInputs, probe_level
-from scaffold.policy.deferred_sandbox import defer_sandbox
+from scaffold.policy.command_sandbox import SandboxInputs, probe_level, usable_level, with_egress
 from scaffold.policy.secret.command_environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.session.options import SessionOptions
 
@@ -43,7 +44,23 @@ async def session_sandbox(
         searched=(checkout or root,),
         protected=scripts,
     )
-    return await defer_sandbox(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
+    detected = await usable_level(sandbox, root, os.environ, cache=dirs.cache / LEVEL_CACHE)
+    if detected is None:
+        return None
+
+    async def build() -> SandboxSpec:
+        with importing():  # many conversations run no command
+            from scaffold.policy.sandbox_profile import build_spec
+        return await build_spec(sandbox, inputs, os.environ, detected)
+
+    return DeferredSandbox(detected.level, sandbox.network, sandbox.hosts, build)
+
+
+async def with_named_hosts(found: DeferredSandbox | None, stack: AsyncExitStack) -> CommandSandbox | None:
+    """Return the sandbox; if it reaches named hosts, built, and with a proxy to them until the stack is closed."""
+    if found is None or found.network != "hosts":
+        return found
+    return await stack.enter_async_context(with_egress(await found.spec()))
 
 
 def temporary_folder(conversation: str) -> Path:

@@ -13,8 +13,7 @@ from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.mounts import hiding_path
 from scaffold.policy.command_sandbox import SandboxInputs
-from scaffold.policy.deferred_sandbox import build_sandbox_spec
-from scaffold.policy.sandbox_profile import workspace_profile
+from scaffold.policy.sandbox_profile import build_sandbox_spec, workspace_profile
 from scaffold.policy.secret.git_settings import shown_git_settings
 
 

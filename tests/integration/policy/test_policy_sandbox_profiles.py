@@ -14,9 +14,8 @@ from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.policy.command_sandbox import SandboxInputs, own_programs, with_new_secrets
-from scaffold.policy.deferred_sandbox import build_sandbox_spec
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox_profile import git_config_files, untracked_secrets, workspace_profile
+from scaffold.policy.sandbox_profile import build_sandbox_spec, git_config_files, untracked_secrets, workspace_profile
 from scaffold.policy.secret.unreadable_files import SECRET_FILES
 from scaffold.policy.trust_decision import ACTIVE_FILES
 

@@ -24,7 +24,7 @@ from scaffold.host.process.command_runner import CommandResult, Containment, run
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
 from scaffold.policy.command_sandbox import SandboxInputs
-from scaffold.policy.deferred_sandbox import build_sandbox_spec
+from scaffold.policy.sandbox_profile import build_sandbox_spec
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import Tree, verify_changes
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders

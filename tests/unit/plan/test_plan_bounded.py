@@ -2,9 +2,8 @@
 
 import pytest
 
-from scaffold.plan.text.bounded import BeyondLimit, read_json
-from scaffold.plan.text.bounded_tables import read_ini, read_toml
-from scaffold.plan.text.bounded_yaml import read_yaml
+from scaffold.plan.text.bounded import BeyondLimit, read_ini, read_json, read_toml
+from scaffold.plan.text.parse_tree import read_yaml
 
 DEEP, MANY, LARGE = "is nested too deeply", "has more than 100,000 values", "is larger than 1 MB"
 

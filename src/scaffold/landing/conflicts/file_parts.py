@@ -19,8 +19,7 @@ from msgspec import Struct
 from scaffold.landing.conflicts.line_merge import heading_level, is_underline
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_entities import parse_python
-from scaffold.plan.text.bounded import read_json
-from scaffold.plan.text.bounded_tables import read_toml
+from scaffold.plan.text.bounded import read_json, read_toml
 
 _NUMBER = "\1"
 _IS_NUMBERED = re.compile(f"{_NUMBER}\\d+")

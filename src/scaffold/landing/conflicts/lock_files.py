@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.plan.text.bounded import read_json
-from scaffold.plan.text.bounded_tables import read_toml
+from scaffold.plan.text.bounded import read_json, read_toml
 
 MAX_BYTES = 20 * 1024 * 1024
 """The largest lock file that is regenerated."""

@@ -1,11 +1,15 @@
-"""Values of JSON texts, within limits: nobody vouches for the files that a repository brings along.
+"""Values of JSON, TOML and INI texts, within limits: nobody vouches for the files that a repository brings along.
 
-YAML, TOML and INI are beside it, because few commands read them and their libraries load slowly. Each reader raises
+YAML is in `parse_tree`: its library loads slowly. Each reader raises
 ValueError with a reason for an invalid text, and BeyondLimit, a ValueError, for one beyond a limit.
 """
 
 import json
-from collections.abc import Callable
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from configparser import Error as ConfigParserError
+from configparser import RawConfigParser
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -15,6 +19,10 @@ MAX_DEPTH = 100
 """Levels of lists and tables: whoever walks a value needs several calls for each, and Python allows about 1,000."""
 TOO_DEEP = "is nested too deeply"
 TOO_MANY = "has more than {:,} values"
+_KEY = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+# `tomllib` looks up each beginning of a dotted key, `configparser` tries each blank of a line without a delimiter.
+_DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{MAX_DEPTH}}}")
+_LONG_GAP = re.compile(r"(?<!\s)[^\S\n]{100}")
 
 T = TypeVar("T")
 
@@ -28,6 +36,27 @@ def read_json(
 ) -> Any:
     """Return the value in a JSON text; `make_object` returns an object with these keys and values."""
     return read_limited(lambda given: json.loads(given, object_pairs_hook=make_object), text, most_chars)
+
+
+def read_toml(text: str, *, most_chars: int = MAX_CHARS) -> dict[str, Any]:
+    """Return the table in a TOML text."""
+    if _DEEP_KEY.search(text):
+        raise BeyondLimit(TOO_DEEP)
+    return read_limited(tomllib.loads, text, most_chars)
+
+
+def read_ini(text: str) -> dict[str, Mapping[str, str]]:
+    """Return the sections of an INI text by name, each with the values of `DEFAULT`, which is not among them."""
+    if _LONG_GAP.search(text):
+        raise BeyondLimit("has a line with too many blanks")
+    parser = RawConfigParser(strict=False)
+    try:
+        read_limited(parser.read_string, text)
+    except ConfigParserError as error:
+        raise ValueError(str(error).partition("\n")[0]) from error
+    if len(parser.defaults()) * len(parser.sections()) > MAX_CHARS // 10:
+        raise BeyondLimit("has too many values in each section")
+    return {name: dict(parser[name]) for name in parser.sections()}
 
 
 def read_limited(parse: Callable[[str], T], text: str, most_chars: int = MAX_CHARS) -> T:

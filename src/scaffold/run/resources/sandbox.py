@@ -19,7 +19,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import SandboxInputs, probe_level, require_agreement, with_egress
-from scaffold.policy.deferred_sandbox import build_sandbox_spec
+from scaffold.policy.sandbox_profile import build_sandbox_spec
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.verify.services import compose

@@ -20,7 +20,7 @@ from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_c
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
 from scaffold.host.folder_tree import walk
-from scaffold.plan.text.bounded_tables import read_ini
+from scaffold.plan.text.bounded import read_ini
 from scaffold.verify.environment.dependencies import NODE_MODULES, read_text, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit
 from scaffold.verify.paths.check_inputs import STARTUP_MODULES

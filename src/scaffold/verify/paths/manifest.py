@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from scaffold.plan.text.bounded import read_json
-from scaffold.plan.text.bounded_tables import read_ini, read_toml
+from scaffold.plan.text.bounded import read_ini, read_json, read_toml
 
 REQUIREMENT_FILES = ("*requirements*.txt", "*requirements*.in", "constraints*.txt")
 """Names of files with one requirement for pip a line, in lower case."""

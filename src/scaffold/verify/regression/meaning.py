@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.plan.text.bounded import read_json
-from scaffold.plan.text.bounded_tables import read_toml
+from scaffold.plan.text.bounded import read_json, read_toml
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES
 from scaffold.verify.regression.suppressions import SCRIPT_PARTS
 

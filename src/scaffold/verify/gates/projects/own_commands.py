@@ -11,6 +11,7 @@ from itertools import islice
 
 from msgspec import Struct, structs
 
+from scaffold.plan.text.bounded import read_ini
 from scaffold.policy.shell.parsed_command import SimpleCommand
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import ProjectKind, Reason
@@ -22,7 +23,6 @@ from scaffold.verify.gates.projects.project_files import (
     as_table,
     as_texts,
     is_script,
-    reader_of,
 )
 from scaffold.verify.gates.runner_detection import PACKAGE_MANAGERS, script_name
 
@@ -161,7 +161,7 @@ def _tox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     tables = {"tox.ini": files.ini("tox.ini"), "setup.cfg": files.ini("setup.cfg")}
     if isinstance(legacy := pyproject.get("legacy_tox_ini"), str):
         with suppress(ValueError):
-            tables["pyproject.toml"] = reader_of("ini")(legacy)
+            tables["pyproject.toml"] = read_ini(legacy)
     for source, sections in tables.items():
         for command in _tox_ini(sections, files, source):
             yield structs.replace(command, below="[testenv")

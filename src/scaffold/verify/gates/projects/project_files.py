@@ -132,7 +132,7 @@ class ProjectFiles:
             known[name, kind] = None
             try:
                 # The reader of a format loads slowly, and few repositories have files of every one.
-                known[name, kind] = reader_of(kind)(text) if (text := self.text(path)) else None
+                known[name, kind] = _reader_of(kind)(text) if (text := self.text(path)) else None
             except bounded.BeyondLimit as error:
                 self.state.problems[name] = str(error)
             except ValueError:
@@ -173,23 +173,19 @@ class ProjectFiles:
         )
 
 
-def reader_of(kind: FileFormat) -> Callable[[str], Any]:
+def _reader_of(kind: FileFormat) -> Callable[[str], Any]:
     """Return what reads texts of a format; it raises ValueError."""
     match kind:
         case "json":
             return bounded.read_json
         case "yaml":
             with importing():
-                from scaffold.plan.text.bounded_yaml import read_yaml
+                from scaffold.plan.text.parse_tree import read_yaml
             return read_yaml
         case "toml":
-            with importing():
-                from scaffold.plan.text.bounded_tables import read_toml
-            return read_toml
+            return bounded.read_toml
         case "ini":
-            with importing():
-                from scaffold.plan.text.bounded_tables import read_ini
-            return read_ini
+            return bounded.read_ini
 
 
 def as_table(value: object) -> Mapping[str, Any]:
