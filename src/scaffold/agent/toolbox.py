@@ -214,10 +214,11 @@ class ToolBatch:
         CURRENT_REPLY.set(self)
         # Only neighbours run in parallel: a call that writes separates the reads before it from those after it.
         for reads, group in groupby(self._calls, key=self._toolbox.read_only):
-            if reads:
-                await self._run_parallel(tuple(group))
+            together = tuple(group)
+            if reads and len(together) > 1:
+                await self._run_parallel(together)
             else:
-                for call in group:
+                for call in together:
                     await self._answer_call(call)
 
     async def _run_parallel(self, calls: Sequence[ToolCall]) -> None:
