@@ -73,7 +73,7 @@ def carried_out(count: int) -> float:
     goal = a_goal(actions[-1].effects[0])
     with open_store(goal, actions) as store:
         taken = seconds(lambda: _supervise(store, goal))
-        done = store.actions.tally(goal.id), store.facts.count_holding(RUN.id), store.goals.get(goal.id)
+        done = store.actions.tally(goal.id), len(store.facts.holding(goal.id)), store.goals.get(goal.id)
     if done[:2] != ({"completed": count}, count) or done[2] is None or done[2].state != Completed():
         raise AssertionError(done)
     return taken

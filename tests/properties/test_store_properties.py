@@ -97,7 +97,6 @@ class History:
         for limit in (2, 100):
             assert [action.id for action in self.store.actions.ready(self.goal.id, limit)] == ready[:limit]
         assert self.store.facts.holding(self.goal.id) == self.facts
-        assert self.store.facts.count_holding(self.goal.run_id) == len(self.facts)
         assert self.store.actions.tally(self.goal.id) == Counter(status_of(each.state) for each in stored.values())
 
 

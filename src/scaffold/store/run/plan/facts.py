@@ -24,10 +24,6 @@ GET = "SELECT * FROM fact WHERE goal_id = :goal_id AND assertion = :assertion"
 SET_STATE = "UPDATE fact SET state = :state, updated_at = :at WHERE goal_id = :goal_id AND assertion = :assertion"
 OF_GOAL = "SELECT * FROM fact WHERE goal_id = :goal_id ORDER BY assertion"
 HOLDING = "SELECT assertion FROM fact WHERE goal_id = :goal_id AND state = 'holds'"
-COUNT_HOLDING = """
-SELECT COUNT(*) AS facts FROM fact JOIN goal ON goal.id = fact.goal_id
-WHERE goal.run_id = :run_id AND fact.state = 'holds'
-"""
 ADD_PATH = """
 INSERT INTO fact_path (run_id, checksum, goal_id, assertion) VALUES (:run_id, :checksum, :goal_id, :assertion)
 ON CONFLICT (run_id, checksum, goal_id, assertion) DO NOTHING
@@ -185,10 +181,6 @@ class Facts(RunTableGateway):
         """Return those of `assertions` that do not hold in the goal, in order."""
         rows = ((each, self._connection.row(GET, goal_id=goal_id, assertion=each)) for each in assertions)
         return tuple(each for each, row in rows if row is None or row["state"] != "holds")
-
-    def count_holding(self, run_id: RunId) -> int:
-        """Return how many facts hold in the run."""
-        return int(self._connection.rows(COUNT_HOLDING, run_id=run_id)[0]["facts"])
 
     def _append_events(
         self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit, *, only_orders: bool
