@@ -86,3 +86,22 @@ async def head(repo):
 def people():
     """Author and committer as keyword arguments."""
     return {"author": AUTHOR, "committer": COMMITTER}
+
+
+@pytest.fixture
+def git_starts(tmp_path, environ):
+    """A function that returns the git commands started since its last call; `environ` finds the git that keeps them."""
+    programs, log = tmp_path / "programs", tmp_path / "git-starts"
+    programs.mkdir()
+    log.touch()
+    program = programs / "git"
+    program.write_text(f"#!/bin/sh\necho \"$*\" >> '{log}'\nexec '{shutil.which('git')}' \"$@\"\n")
+    program.chmod(0o755)
+    environ["PATH"] = f"{programs}:{environ['PATH']}"
+
+    def started():
+        lines = log.read_text().splitlines()
+        log.write_text("")
+        return len(lines)
+
+    return started

@@ -1,7 +1,6 @@
 """Unusual repositories, as users have them."""
 
 import os
-import shutil
 
 import pytest
 
@@ -342,25 +341,6 @@ async def test_locks_in_our_worktree_are_removed(repo, head, sh, place, people):
     await sh('touch "$(git rev-parse --git-path index.lock)" "$(git rev-parse --git-path HEAD.lock)"', cwd=place)
     add_a_file(place)
     assert await commit_all(git, "work", **people)
-
-
-@pytest.fixture
-def git_starts(tmp_path, environ):
-    """A function that returns the git commands started since its last call; `environ` finds the git that keeps them."""
-    programs, log = tmp_path / "programs", tmp_path / "git-starts"
-    programs.mkdir()
-    log.touch()
-    program = programs / "git"
-    program.write_text(f"#!/bin/sh\necho \"$*\" >> '{log}'\nexec '{shutil.which('git')}' \"$@\"\n")
-    program.chmod(0o755)
-    environ["PATH"] = f"{programs}:{environ['PATH']}"
-
-    def started():
-        lines = log.read_text().splitlines()
-        log.write_text("")
-        return len(lines)
-
-    return started
 
 
 def written_at(root):

@@ -83,6 +83,41 @@ async def test_adding_waits_for_another_process_that_adds(repo, head, place):
     assert place.exists()
 
 
+async def test_only_what_is_left_in_a_worktree_is_undone(git_starts, repo, head, sh, place):
+    """W10: by one process of git if nothing is; ignored files stay."""
+    git = await worktree.add(repo, place, head)
+    await worktree.restore(git, head)  # which reads the settings, once
+
+    def there():
+        return {path: path.is_file() and path.read_bytes() for path in place.rglob("*")}
+
+    fresh, counts = there(), {}
+    for left in (
+        "true",
+        "touch new",
+        "mkdir -p deep/empty",
+        "echo x > a",
+        "rm a; mkdir a; touch a/b",
+        "git rm -q a; touch new",
+    ):
+        await sh(left, cwd=place)
+        git_starts()
+        await worktree.restore(git, head)
+        counts[left] = git_starts()
+        assert there() == fresh, left
+    (place / "kept.log").write_text("log")
+    await worktree.restore(git, head)
+    assert (place / "kept.log").exists()
+    assert counts == {
+        "true": 1,
+        "touch new": 2,
+        "mkdir -p deep/empty": 2,
+        "echo x > a": 2,
+        "rm a; mkdir a; touch a/b": 2,
+        "git rm -q a; touch new": 3,
+    }
+
+
 async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, people):
     """Neither those in the repository nor those named by settings."""
     ran = tmp_path / "ran"

@@ -62,6 +62,19 @@ async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running)
 
 
 @pytest.mark.slow
+async def test_a_file_is_changed_by_its_mode_or_absence_too(harness, running):
+    """AL-4: or by a link in its place; what is as it was on the branch is not."""
+    run, attempt, folder = running
+    await harness.sh("chmod +x list; rm README; ln -sf /dev/null big", cwd=folder)
+    await land(harness, run, "for each in list README big; do echo x >> $each; done; echo x > new")
+    assert [name for name in ("list", "README", "big", "new") if f"`{name}`" in told(harness, attempt)[0]] == [
+        "list",
+        "README",
+        "big",
+    ]
+
+
+@pytest.mark.slow
 async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running):
     """BX-6: git is asked about it by its registration, whatever is in it."""
     run, attempt, folder = running
