@@ -42,6 +42,7 @@ from scaffold.worker.agent.continued_turn import take_up_turn
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.change_loop import make_change
+from scaffold.worker.contract.drafting import check_on_base
 from scaffold.worker.extensions.attempt_extensions import attempt_extensions
 from scaffold.worker.human.file_requests import DeclarationReviewer, grant_approved_requests, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
@@ -200,9 +201,14 @@ async def _require_programs(place: Workplace, records: AttemptRecords) -> None:
     # The steps of a story are checked as a whole, by its own contract.
     judged = action_of_work(records.store, records.task.action)
     contract = contract_in_force(records.store, judged.id) or judged.contract
-    missing = await place.missing_program(contract, read_declaration(records.store, judged).files)
+    files = read_declaration(records.store, judged).files
+    missing = await place.missing_program(contract, files)
     if missing is not None:
         raise place.not_ready(missing)
+    # The final review would find only after all others what its checks cannot start.
+    begins = records.task.attempt.kind == "step" and place.workspace.start == place.workspace.base
+    if begins and contract is not None and not contract.empty:
+        await place.require_started(contract, (await check_on_base(place, contract)).red_runs, files)
 
 
 def _ending_of(error: ScaffoldError) -> AttemptEnd:

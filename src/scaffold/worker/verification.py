@@ -27,7 +27,7 @@ from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.contract.point_of_contract import PointOfContract, check_point
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
-from scaffold.verify.environment.check_programs import is_named_in
+from scaffold.verify.environment.check_programs import is_named_in, names_program
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.gates.runner_detection import detect_runner
 from scaffold.verify.locate_tests import files_with_tests
@@ -87,20 +87,25 @@ class AttemptVerifier:
             return cls(place, capabilities, records, None)
         # Now, while the worktree still shows the base: afterwards it has to be swapped out and back.
         verifier = cls(place, capabilities, records, found := await check_on_base(place, contract))
-        verifier._missing = missing = await place.program_not_started(contract, found.red_runs)
-        if missing and not await place.work_may_bring(missing, records.declaration.files):
-            raise place.not_ready(missing)
+        verifier._missing = await place.require_started(contract, found.red_runs, records.declaration.files)
         return verifier
 
     async def require_programs(self, failed: Verification | None) -> None:
-        """Raise EnvironmentNotReady if work that failed, or changed nothing (None), lacks what the base lacks."""
-        if self._missing and self._base_results:
-            ran = {each.name: each for each in failed.failures} if failed else self._base_results.red_runs
-            commit = failed.commit if failed else self._place.workspace.base
-            paths = await commits.listed_paths(self._place.workspace.git, commit)
-            is_own = is_named_in(self._missing, (*self._records.declaration.files, *paths))
-            if not is_own and await self._place.program_not_started(self.contract, ran) == self._missing:
-                raise self._place.not_ready(self._missing)
+        """Raise EnvironmentNotReady if failed work, or none that changed anything, lacks what its base asks for."""
+        base, contract, place = self._base_results, self.contract, self._place
+        ran = {each.name: each for each in failed.failures} if failed else base.red_runs if base else {}
+        missing = await place.program_not_started(contract, ran) if base and contract else None
+        if contract is None or missing is None:
+            return
+        git, start = place.workspace.git, place.workspace.base
+        commit = failed.commit if failed else start
+        paths = await commits.listed_paths(git, commit)
+        is_own = is_named_in(missing, (*self._records.declaration.files, *paths))
+        # What stopped an earlier part of a check on the base may have hidden it there.
+        changed = await commits.changed_paths(git, start, commit) if missing != self._missing else ()
+        asked = missing == self._missing or await names_program(missing, contract, place.tree(start), changed)
+        if asked and not is_own:
+            raise place.not_ready(missing)
 
     @property
     def contract(self) -> Contract | None:

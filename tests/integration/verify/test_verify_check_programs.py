@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.core.proof.contract import Check, Contract, ExitCode
+from scaffold.core.proof.contract import Check, CheckResult, Contract, ExitCode
 from scaffold.core.proof.not_ready import MissingProgram, read_missing_program
 from scaffold.git import refs
 from scaffold.verify.contract.check_runs import Tree, run_check
-from scaffold.verify.environment.check_programs import WorkScope, missing_program, program_not_started, work_may_bring
+from scaffold.verify.environment.check_programs import (
+    WorkScope,
+    missing_program,
+    names_program,
+    program_not_started,
+    work_may_bring,
+)
 
 DOCUMENT = WorkScope(("DOC.md",), installs=True)
 
@@ -151,6 +157,61 @@ async def test_what_a_failed_check_only_prints_is_not_missing(tree, command):
     if shutil.which(command.split()[0]) is None:
         pytest.skip(f"there is no {command.split()[0]}")
     assert await not_started(tree, command, NOT_MISSING[command]) is None
+
+
+LAUNCHED = {
+    "uv run no-such-tool --all": "error: Failed to spawn: `no-such-tool`\n  Caused by: No such file or directory",
+    "poetry run no-such-tool": "Creating virtualenv x\nCommand not found: no-such-tool",
+    "npx no-such-tool DOC.md": "npm error request to https://npm.example/no-such-tool failed",
+    "npm exec --no -- no-such-tool": "npm error canceled due to missing packages: [no-such-tool@1.0.0]",
+    "pnpm exec no-such-tool": 'ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL  Command "no-such-tool" not found',
+    "tox -e docs": "docs: Exception running subprocess [Errno 2] No such file or directory: 'no-such-tool'",
+}
+NOT_LAUNCHED = {
+    "npm run no-such-tool": 'npm error Missing script: "no-such-tool"',
+    "uv run python -c 'raise ValueError'": "python: the value was not found",
+    "uv run  no-such-tool": "3 tests failed in no-such-tool",
+    "./find no-such-tool": "no-such-tool was not found",
+}
+
+
+async def test_a_program_that_a_launcher_does_not_find_is_named(tree):
+    """BX-4: if it says so of the program in its command, and that is missing indeed."""
+    for command, said in {**LAUNCHED, **NOT_LAUNCHED}.items():
+        check = Check(command=command)
+        failed = CheckResult(name=command, verdict="fail", exit_code=1, detail=said)
+        found = await program_not_started(Contract(commands=(check,)), {command: failed}, tree)
+        expected = "no-such-tool" if (command, said) in LAUNCHED.items() else None
+        assert (found.program if found else None) == expected, command
+
+
+async def test_a_module_that_a_check_cannot_import_is_named_unless_it_is_in_the_tree(tree):
+    """BX-4, AL-10: the work that may make it is asked for separately."""
+    command = "python3 check.py"
+    for text, named in (("import no_such_lib.part\n", "import no_such_lib"), ("import calc.more\n", None)):
+        (tree.git.cwd / "calc.py").touch()
+        (tree.git.cwd / "check.py").write_text(text)
+        result = await run_check(Check(command=command), tree)
+        ran, contract = {command: result}, Contract(commands=(Check(command=command),))
+        found = await program_not_started(contract, ran, tree, imports=True)
+        assert (found.program if found else None) == named
+        assert await program_not_started(contract, ran, tree) is None
+
+
+async def test_a_program_that_neither_the_contract_nor_the_base_names_is_the_works_own(tree):
+    """AL-10: its scripts may call what is not here, and may do without it in the next attempt."""
+    lacking = MissingProgram("no-such-tool", "here", "Install it")
+    (tree.git.cwd / "tox.ini").write_text("[testenv]\ncommands = no-such-tool\n")
+    await tree.git("add", "tox.ini")
+    await tree.git("commit", "--quiet", "-m", "an environment")
+    tree = structs.replace(tree, base=await refs.resolve(tree.git, "HEAD"))
+    for command, changed, named in (
+        ("sh x.sh", (), True),
+        ("sh x.sh", ("tox.ini",), False),
+        ("x no-such-tool", (), True),
+    ):
+        contract = Contract(commands=(Check(command=command),))
+        assert await names_program(lacking, contract, tree, changed) == named
 
 
 async def test_work_in_files_that_name_a_program_may_do_without_it(tree):

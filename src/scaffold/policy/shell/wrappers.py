@@ -27,6 +27,7 @@ INTERPRETERS = frozenset({
 """Programs whose arguments name the code they run: a rule must include the script, module, target or subcommand."""
 
 LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
+PROGRAM_LAUNCHERS = frozenset({"npx", "bunx", "uvx", "pipx"})
 LAUNCH_SUBCOMMANDS = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
 _CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
 _VERSIONED = re.compile(r"(?:python|pypy|lua|ruby|perl|php|node)[\d.]*")
@@ -73,6 +74,19 @@ def rule_names_enough(rule: tuple[str, ...]) -> bool:
     if name in LAUNCHERS and named and named[0] in LAUNCH_SUBCOMMANDS:
         return len(named) > 1
     return bool(named)
+
+
+def launched_program(words: tuple[Word, ...]) -> str:
+    """Return the program that a launcher is to start (`uv run X`, `npm exec X`, `npx X`); empty if there is none."""
+    name, *rest = [word.text for word in words if word.literal and not word.text.startswith("-")] or [""]
+    name = name.rpartition("/")[2]
+    if name not in PROGRAM_LAUNCHERS:
+        # What package managers and compilers `run` is a script or a source.
+        subcommands = LAUNCH_SUBCOMMANDS if name in {"uv", "poetry", "hatch"} else {"exec", "x", "dlx"}
+        if name not in LAUNCHERS or not rest or rest[0] not in subcommands:
+            return ""
+        rest = rest[2:] if rest[:2] == ["tool", "run"] else rest[1:]
+    return rest[0] if rest and "/" not in rest[0] else ""
 
 
 def inner_commands(simple: SimpleCommand) -> Iterator[SimpleCommand | str]:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import without_colors
@@ -23,10 +23,10 @@ from scaffold.policy.shell.parse.command_parser import precheck_problem
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, Word
 from scaffold.policy.shell.reading.nested_commands import limited_command
-from scaffold.policy.shell.wrappers import inner_commands, module_files, program_name
+from scaffold.policy.shell.wrappers import inner_commands, launched_program, module_files, program_name
 from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, Tree
 from scaffold.verify.environment.dependencies import read_text, selects_dependencies
-from scaffold.verify.environment.import_proof import TIMEOUT_S, probe_imports
+from scaffold.verify.environment.import_proof import TIMEOUT_S, interpreters, probe_imports
 from scaffold.verify.gates.projects.project_files import MANIFESTS
 from scaffold.verify.gates.runner_detection import PYTHON_PROGRAM, detect_runner
 from scaffold.verify.paths.declared_paths import covers
@@ -41,16 +41,25 @@ MAX_DEPTH = 3
 SOURCE_FOLDERS = ("", "src/")
 NOT_STARTED = (
     r"(?:^|: )([^\s:]+): (?:(?:command )?not found|cannot execute: required file not found)$",
-    r"command not found: (\S+)$",
+    r"[Cc]ommand not found: (\S+)$",
     r"([^\s:]+): bad interpreter: ",
-    r"^(?:g?make(?:\[\d+\])?|\S*env): ['‘]?([^\s'‘’:]+)['’]?: No such file or directory$",
+    r"^(?:g?make(?:\[\d+\])?|\S*env|xargs): ['‘]?([^\s'‘’:]+)['’]?: No such file or directory$",
     r"failed to run command ['‘]([^'’]+)['’]: No such file",
+    r"Exception running subprocess \[Errno 2\] No such file or directory: '([^']+)'$",
 )
 """How shells, make, env and wrappers name what they cannot start; what they name is looked up before it counts."""
 _NOT_STARTED = re.compile("|".join(NOT_STARTED), re.MULTILINE)
-_NOT_STARTED_BELOW = re.compile(r"\b(?:Error|code|status) 12[67]\b")
-"""How make and others report that a command of theirs was not started."""
+_NOT_STARTED_BELOW = re.compile(r"\b(?:Error|code|status) 12[67]\b|Exception running subprocess \[Errno 2\]")
+"""How make, tox and others report that a command of theirs was not started."""
+NOT_LAUNCHED = (
+    r"(?:not (?:be )?found|Failed to spawn|npm (?:error|ERR!))[^\n]*(?<![\w-]){0}(?![\w-])"
+    r"|(?<![\w-]){0}\W[^\n]*not (?:be )?found"
+)
+"""How launchers name the program of their command, between the braces, that they cannot start."""
 _NO_MODULE = re.compile(r"^(\S*python[\d.]*): No module named '?([\w.]+?)'?(?:\.__main__)?$", re.MULTILINE)
+_NO_IMPORT = re.compile(
+    r"^(?:(?:E +)?ModuleNotFoundError|\S*python[\d.]*): No module named '?([\w.]+?)'?(?:\.__main__)?$", re.MULTILINE
+)
 
 
 class Needed(Struct, frozen=True):
@@ -105,14 +114,39 @@ async def missing_programs(commands: Sequence[str], git: Git, environ: Mapping[s
 
 
 async def program_not_started(
-    contract: Contract | None, ran: Mapping[str, GateRun | CheckResult], tree: Tree
+    contract: Contract | None, ran: Mapping[str, GateRun | CheckResult], tree: Tree, *, imports: bool = False
 ) -> MissingProgram | None:
-    """Return the first program that required checks of the tree could not start, by how they ended (`ran`)."""
+    """Return the first program that required checks of the tree could not start, by how they ended (`ran`).
+
+    With `imports`, the first module that they could not import.
+    """
+    find = _missing_import if imports else missing_by_output
     for check in _needing_programs(contract):
         ended = ran.get(check.command)
-        if ended and (found := await missing_by_output(ended.exit_code, ended.detail, tree)):
+        if ended and (found := await find(ended.exit_code, ended.detail, tree)):
+            return found
+        if ended and not imports and (found := await _missing_below_launcher(check.command, ended, tree)):
             return found
     return None
+
+
+async def _missing_below_launcher(command: str, ended: GateRun | CheckResult, tree: Tree) -> MissingProgram | None:
+    """Return the missing program that a launcher in the command (`uv run`, `npx`) says it did not find."""
+    parsed = None if precheck_problem(command) else parse_with_tree_sitter(command)
+    for simple in parsed.commands if isinstance(parsed, ParsedCommand) and ended.exit_code else ():
+        name = launched_program(simple.words)
+        said = name and re.search(NOT_LAUNCHED.format(re.escape(name)), without_colors(ended.detail), re.MULTILINE)
+        if said and (found := await _missing(Needed(name), tree)):
+            return found
+    return None
+
+
+async def _missing_import(exit_code: int | None, output: str, tree: Tree) -> MissingProgram | None:
+    """Return the module of Python that a failed command did not find, and that no Python on PATH finds either."""
+    names = _NO_IMPORT.findall(without_colors(output))
+    program = next(iter(interpreters(tree.environ)), "")
+    missing = await _missing_module(names[-1], program, tree) if names and exit_code and program else None
+    return missing and structs.replace(missing, program=f"import {names[-1]}")
 
 
 async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> MissingProgram | None:
@@ -129,13 +163,30 @@ async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> M
         line = read_text(script).partition("\n")[0]
         words = line.removeprefix("#!").split()
         return await _missing(Needed(words[0]), tree) if line.startswith("#!") and words else None
-    return await _missing(Needed(*modules[-1]), tree) if modules and exit_code else None
+    if not modules or not exit_code:
+        return None
+    # A launcher may have made its Python in a checkout that is gone by now.
+    program = shutil.which(modules[-1][0], path=tree.environ.get("PATH")) or next(iter(interpreters(tree.environ)), "")
+    return await _missing(Needed(program, modules[-1][1]), tree) if program else None
 
 
 def is_named_in(missing: MissingProgram, paths: Sequence[str]) -> bool:
     """Return whether one of the paths may be the missing program, by its name: the work's own."""
     name = PurePosixPath(missing.program.split()[-1]).stem
     return any(PurePosixPath(part).stem == name for path in paths for part in path.split("/"))
+
+
+async def names_program(missing: MissingProgram, contract: Contract, tree: Tree, changed: Sequence[str]) -> bool:
+    """Return whether the contract, or a file of the base that is not `changed`, names the missing program."""
+    name = missing.program.split()[-1]
+    if any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", check.command) for check in contract.commands):
+        return True
+    return not {*await _files_naming(name, tree)}.issubset(changed)
+
+
+async def _files_naming(name: str, tree: Tree) -> list[str]:
+    found = await tree.git("grep", "-l", "-z", "-F", "-w", "-e", name, tree.base, ok=frozenset({0, 1}))
+    return [record.partition(":")[2] for record in found.records]
 
 
 async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) -> bool:
@@ -146,9 +197,7 @@ async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) 
         return True
     if is_named_in(missing, files):
         return True
-    name = missing.program.split()[-1]
-    naming = await tree.git("grep", "-l", "-z", "-F", "-w", "-e", name, tree.base, ok=frozenset({0, 1}))
-    paths = [record.partition(":")[2] for record in naming.records]
+    paths = await _files_naming(missing.program.split()[-1], tree)
     return any(covers(entry, path) for entry in files for path in paths)
 
 
@@ -233,25 +282,29 @@ async def _missing(needed: Needed, tree: Tree, scope: WorkScope | None = None) -
         if scope and scope.may_install:
             return None
         return MissingProgram(program, where, f"Install `{program}` for checks, or change the check")
-    if found is None or not needed.module:
+    if found is None or not needed.module or _may_come(needed.module, scope):
         return None
-    return await _missing_module(needed, found, tree, scope)
+    missing = await _missing_module(needed.module, found, tree)
+    return missing and structs.replace(missing, program=f"{program} -m {needed.module}")
 
 
-async def _missing_module(needed: Needed, python: str, tree: Tree, scope: WorkScope | None) -> MissingProgram | None:
-    module, top = needed.module, tree.git.cwd
-    first = module.partition(".")[0]
-    runner = detect_runner("test", f"python -m {module}", {}) != "exit"
+def _may_come(module: str, scope: WorkScope | None) -> bool:
+    if scope and scope.may_install:
+        return True
     # Without a scope, only a runner is certainly none of the work's own modules.
-    if (scope and scope.may_install) or (not runner and (scope is None or scope.may_make(module))):
-        return None
+    runner = detect_runner("test", f"python -m {module}", {}) != "exit"
+    return not runner and (scope is None or scope.may_make(module))
+
+
+async def _missing_module(module: str, python: str, tree: Tree) -> MissingProgram | None:
+    top, first = tree.git.cwd, module.partition(".")[0]
     if any((top / folder / name).exists() for folder in SOURCE_FOLDERS for name in (first, f"{first}.py")):
         return None
     places = await probe_imports(python, tree, (module,))
     if not isinstance(places, dict) or places.get(module) != ():
         return None
     fix = f"Install `{module}` for that Python, or change the check"
-    return MissingProgram(f"{needed.program} -m {module}", f"{python}", fix)
+    return MissingProgram(module, python, fix)
 
 
 async def _shell_knows(name: str, tree: Tree) -> bool:

@@ -28,7 +28,13 @@ from scaffold.run.resources.sandbox import (
 )
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.verify.environment.check_programs import WorkScope, missing_program, program_not_started, work_may_bring
+from scaffold.verify.environment.check_programs import (
+    WorkScope,
+    is_named_in,
+    missing_program,
+    program_not_started,
+    work_may_bring,
+)
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 from scaffold.worker.workspace.shared_folder import SharedFolder, open_shared_folder
 
@@ -103,9 +109,24 @@ class Workplace(Struct, frozen=True, kw_only=True):
         """Return a program that is missing here and that checks of the contract could not start, by how they ended."""
         return await program_not_started(contract, ran, self.tree(self.workspace.base))
 
-    async def work_may_bring(self, missing: MissingProgram, files: Sequence[str]) -> bool:
-        """Return whether work in these `files` may make a missing program needless."""
-        return await work_may_bring(missing, self.tree(self.workspace.base), self._scope(files))
+    async def require_started(
+        self, contract: Contract, ran: Mapping[str, GateRun], files: Sequence[str]
+    ) -> MissingProgram | None:
+        """Return the program that checks could not start on the base, by how they ended there, and the work may bring.
+
+        Raises EnvironmentNotReady for a program or module that is missing and that no work of the run may bring.
+        """
+        tree = self.tree(self.workspace.base)
+        program = await program_not_started(contract, ran, tree)
+        missing = program or await program_not_started(contract, ran, tree, imports=True)
+        planned = [path for each in self.run_context.store.actions.for_run(self.task.run.id) for path in each.files]
+        if (
+            missing
+            and not is_named_in(missing, planned)
+            and not await work_may_bring(missing, tree, self._scope(files))
+        ):
+            raise self.not_ready(missing)
+        return program
 
     def _scope(self, files: Sequence[str]) -> WorkScope:
         return WorkScope(tuple(files), installs=self.task.run.settings.environment.trusted)
