@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from builders import bubblewrap_or_skip
+from support.prd_scenario import done_steps, prd_file, story
 from support.scenario import action, plan_of, shell, write
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -260,3 +261,23 @@ def test_a_module_that_only_the_users_checkout_has_is_named_with_what_to_do(scen
     done = changes(scenario, ADD)
     assert done.returncode == 1, done.stdout
     assert "Name src/calc/local_settings.py, which git ignores, in .worktreeinclude" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["no-such-checker --all", "sh check.sh"])
+def test_a_story_whose_check_has_no_program_here_ends_before_its_first_step_is_paid(scenario, check):
+    """BX-4, DR-2: with the program and the remedy, also if only a script of the repository names it."""
+    (scenario.repo / "check.sh").write_text("test -e made.md || exec no-such-checker\nno-such-checker\n")
+    scenario.commit("a check")
+    plan = scenario.home / "plan.yaml"
+    given = prd_file(scenario, {"userStories": [story(1, files=["made.md"])]})
+    scenario.scaffold("plan", *given, "-o", plan, code=0)
+    text = plan.read_text()
+    contract = f"    files: [made.md]\n    contract: {{commands: ['{check}']}}\n"
+    plan.write_text(text.replace("    kind: compound\n", f"    kind: compound\n{contract}", 1))
+    scenario.replies(*done_steps())
+    scenario.run("--yes", code=1)
+    ended = [each for each in scenario.status()["actions"] if each["attempts"]]
+    assert [each["key"] for each in ended] == ["US-001/step-001"]
+    assert (ended[0]["reason"]["kind"], ended[0]["reason"]["program"]) == ("environment_not_ready", "no-such-checker")
+    assert [attempt["tokens"] for attempt in ended[0]["attempts"]] == [0]
