@@ -146,9 +146,11 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
         times = tests_run_by_kind(own)
         # The kind whose tests the project's own set-up runs most often comes first.
         ordered = sorted(kinds, key=lambda kind: -times[kind])
-        return _merge_detections(
-            kinds[0], [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
-        )
+        fitted = [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
+        # Its tests may be started by a runner that is not known here.
+        tasks = read_task_file(files)
+        other = tuple(gate for gate in tasks.gates if gate.kind == "test" and not any(times.values()))
+        return _merge_detections(kinds[0], [*fitted, (structs.replace(tasks, gates=other), "")])
     modules = go_workspace_modules(files)
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
