@@ -185,6 +185,16 @@ async def test_a_program_that_a_launcher_does_not_find_is_named(tree):
         assert (found.program if found else None) == expected, command
 
 
+async def test_a_script_of_the_tree_that_is_not_executable_is_named(tree):
+    """BX-4: with what to do about it."""
+    (tree.git.cwd / "locked").write_text("exit 0\n")
+    command = "./locked"
+    result = await run_check(Check(command=command), tree)
+    found = await program_not_started(Contract(commands=(Check(command=command),)), {command: result}, tree)
+    assert found is not None
+    assert (found.program, found.fix) == ("./locked", "Commit it as executable")
+
+
 async def test_a_module_that_a_check_cannot_import_is_named_unless_it_is_in_the_tree(tree):
     """BX-4, AL-10: the work that may make it is asked for separately."""
     command = "python3 check.py"

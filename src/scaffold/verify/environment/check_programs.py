@@ -56,6 +56,8 @@ NOT_LAUNCHED = (
     r"|(?<![\w-]){0}\W[^\n]*not (?:be )?found"
 )
 """How launchers name the program of their command, between the braces, that they cannot start."""
+NOT_EXECUTABLE = 126
+_NOT_ALLOWED = re.compile(r"(?:^|: )([^\s:]+): Permission denied$", re.MULTILINE)
 _NO_MODULE = re.compile(r"^(\S*python[\d.]*): No module named '?([\w.]+?)'?(?:\.__main__)?$", re.MULTILINE)
 _NO_IMPORT = re.compile(
     r"^(?:(?:E +)?ModuleNotFoundError|\S*python[\d.]*): No module named '?([\w.]+?)'?(?:\.__main__)?$", re.MULTILINE
@@ -151,13 +153,16 @@ async def _missing_import(exit_code: int | None, output: str, tree: Tree) -> Mis
 
 async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> MissingProgram | None:
     """Return the program, or module of Python, that a failed command of the tree did not find and that is missing."""
-    text = without_colors(output)
+    text, top = without_colors(output), tree.git.cwd
     names = [next(filter(None, found.groups())) for found in _NOT_STARTED.finditer(text)]
     modules = _NO_MODULE.findall(text)
+    locked = [name for name in _NOT_ALLOWED.findall(text) if exit_code == NOT_EXECUTABLE and (top / name).is_file()]
+    if locked and not os.access(top / locked[-1], os.X_OK):
+        return MissingProgram(locked[-1], "a checkout, where it is not executable", "Commit it as executable")
     if names and (exit_code in NOT_STARTED_CODES or _NOT_STARTED_BELOW.search(text)):
         # The last one ended it.
-        script = tree.git.cwd / names[-1]
-        if "/" not in names[-1] or not script.is_relative_to(tree.git.cwd):
+        script = top / names[-1]
+        if "/" not in names[-1] or not script.is_relative_to(top):
             return await _missing(Needed(names[-1]), tree)
         # It is there, so what is missing is what its first line names.
         line = read_text(script).partition("\n")[0]
