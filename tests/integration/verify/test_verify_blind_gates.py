@@ -7,7 +7,7 @@ from scaffold.core.proof.gates import GREEN_ANYWAY, RED_ANYWAY, Gate
 from scaffold.verify.proof import prove_candidate
 from scaffold.verify.proof_request import ProofRequest
 
-MAKEFILE = "test:\n\tsh check.sh\nlist:\n\tls *.sh\n"
+MAKEFILE = "test:\n\tsh check.sh\nlist:\n\tls *.sh\nwords:\n\t! grep -q SPOILT check.sh\n"
 CHECK = Check(command="grep -q two more")
 
 
@@ -23,6 +23,7 @@ CHECK = Check(command="grep -q two more")
         ("grep -q MARK check.sh || true", "# MARK\n", GREEN_ANYWAY),
         ("grep -q MARK check.sh", "# MARK\n", ""),
         ("make test", "exit 0\n", ""),
+        pytest.param("make words", "exit 0\n", "", marks=pytest.mark.slow),
         ("make test", "exit 1\n", RED_ANYWAY),
     ],
 )

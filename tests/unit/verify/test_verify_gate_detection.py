@@ -163,6 +163,22 @@ def test_gates_of_go_and_rust_projects():
     assert [gate.kind for gate in found({"Cargo.toml": "", "src/main.rs": "fn main() {}"}).gates] == ["build", "lint"]
 
 
+def test_a_makefile_tests_a_project_whose_own_runner_is_none_that_is_known():
+    """AL-8, AL-9: beside a language without tests; a runner that the makefile starts decides as before."""
+    own, script = {"Makefile": "test:\n\tsh run.sh\n", "run.sh": ""}, {"tool.py": ""}
+    pytest_made = {"Makefile": "test:\n\tpytest\nlint:\n\truff check\n", **script}
+    rows = [
+        (own, ["test, exit: make test"]),
+        ({**own, **script}, ["test, exit: make test"]),
+        ({**own, "test_a.py": CASE}, ["test, unittest: python3 -m unittest"]),
+        ({**own, "package.json": "{}"}, ["test, exit: make test"]),
+        (pytest_made, []),
+    ]
+    assert [[line for line in gates_of(found(files)) if line.startswith("test")] for files, _ in rows] == [
+        gates for _, gates in rows
+    ]
+
+
 def test_nested_projects_count_if_the_top_is_none():
     files = {
         "backend/pyproject.toml": "",

@@ -10,6 +10,7 @@ from scaffold.git import commits
 from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.contract.vacuous_tests import NO_CODE
+from scaffold.verify.environment.dependencies import read_text
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES
 from scaffold.verify.paths.loaded_files import says_commands
@@ -20,6 +21,9 @@ from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIE
 
 STUBS = "pyi"
 _FILE_NAME = re.compile(r"(?<!\S)\w[\w.]{0,99}(?!\S)")
+_TARGET = re.compile(r"^([\w.-]+)\s*:", re.MULTILINE)
+MAX_TASK_FILES = 20
+MAX_TASK_CHARS = 20_000
 CASE = "["
 """Separates the name of a test from the name of its case."""
 
@@ -99,9 +103,17 @@ async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
 
 
 async def lay_unread_code(tree: Tree, words: str) -> None:
-    """Make each file unreadable that does not say what commands do, with `words` in it and as names of new files."""
+    """Make each file unreadable that does not say what commands do, with `words` in it and as names of new files.
+
+    With the words of those files, too: a task may be what looks for something.
+    """
     listed = await commits.listed_files(tree.git, tree.commit)
-    named = {word for word in _FILE_NAME.findall(words) if not (tree.git.cwd / word).exists()}
+    tasks = sorted(path for path in listed if says_commands(path))[:MAX_TASK_FILES] if words else []
+    said = "\n".join(read_text(tree.git.cwd / path)[:MAX_TASK_CHARS] for path in tasks)
+    # A file with the name of a target would keep make from running it.
+    targets = {*_TARGET.findall(said)}
+    named = {word for word in _FILE_NAME.findall(words) if word not in targets and not (tree.git.cwd / word).exists()}
+    words = f"{words} {said}"
     # On the same line, since a shell would execute another one.
     text = b" ".join([*NO_CODE.split(), *words.encode().split(), *words.replace("\\", "").encode().split()]) + b"\n"
     for path in {path for path in listed if not says_commands(path)} | named:
