@@ -133,7 +133,7 @@ async def observe_gate(
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
     printed = tree.clean(_printed_output(result, finished))
-    is_worth_keeping = not FAILED.isdisjoint(result.outcomes.values()) or _cannot_judge(gate, result, env)
+    has_failed = not FAILED.isdisjoint(result.outcomes.values()) or _cannot_judge(gate, result, env)
     run = GateRun(
         gate=gate,
         commit=tree.commit,
@@ -148,7 +148,7 @@ async def observe_gate(
         unloaded=result.unloaded,
         replaced=result.replaced,
         detail=_result_detail(result, printed),
-        log=kept_log(gate.name, gate.command, tree, printed) if is_worth_keeping else "",
+        log=kept_log(gate.name, gate.command, tree, printed) if has_failed else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
