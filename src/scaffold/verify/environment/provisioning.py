@@ -290,7 +290,7 @@ async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
         path = line[3:].rstrip("/")
         return line.startswith(("?? ", "!! ")) and any(path == each or path.startswith(f"{each}/") for each in targets)
 
-    if not all(map(is_provisioned, (await tree.git(*worktree.STATUS)).records)):
+    if not all(map(is_provisioned, (await tree.git(*worktree.STATUS, "--ignored")).records)):
         return False
     return await asyncio.to_thread(provisions_unchanged, environment, tree.git.cwd)
 

@@ -129,7 +129,6 @@ async def observe_gate(
         async with tree.during(Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)):
             finished, seen = await _run_command(gate, command, tree)
         result = _runner_result(adapter, env, order, finished)
-        result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
     printed = tree.clean(_printed_output(result, finished))
@@ -214,7 +213,8 @@ def _runner_result(
         return unusable_result("error", f"The command could not be run (exit code {code}).")
     if adapter.reports_on_output and finished.truncated:
         return unusable_result("error", f"It printed more than {MAX_BYTES} bytes.")
-    return adapter.read_report(ended)
+    result = adapter.read_report(ended)
+    return result if adapter.selects_exactly else _selected_only(result, env)
 
 
 def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:

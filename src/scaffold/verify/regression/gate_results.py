@@ -359,8 +359,7 @@ class _GateRunner:
             only = ()
         run = await self._run_until_settled(gate, before, only)
         if only and run.problem == "vacuous":  # the selected files contain no tests
-            run, only = await self._run_until_settled(gate, before, ()), ()
-            selected = only
+            run, only, selected = await self._run_until_settled(gate, before, ()), (), ()
         elif only and _fails_anew(before, run):
             # Tests may need others to run before them, as they did at the base.
             run, only = await self._run_until_settled(gate, before, ()), ()
@@ -428,8 +427,9 @@ class _GateRunner:
             observed = await observe_gate(
                 gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
             )
-            run = with_original_runner(before, with_known_unloaded(before, observed.run))
-            return structs.replace(observed, run=run)
+            return structs.replace(
+                observed, run=with_original_runner(before, with_known_unloaded(before, observed.run))
+            )
 
 
 def _with_lost(

@@ -22,6 +22,8 @@ LONGEST_PATH = 4_096
 LONGEST_MESSAGE = 2_000
 PART = " > "
 """Between the name of a test and of its part."""
+MOST_ROUNDS = 20
+"""How often a test runs in one process, if tests are to be repeated in it."""
 MOST_ERRORS = 5
 MOST_EXCEPTIONS = 50
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
