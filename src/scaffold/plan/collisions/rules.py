@@ -226,9 +226,7 @@ class Board:
             tops = [top for top in self._by_top if not top or any(one.may_be(top) for one in boundary.first_names)]
             for top in tops:
                 yield from self._by_top[top]
-        for other in unit.conflicts:
-            if other in self._by_id:
-                yield self._by_id[other]
+        yield from (self._by_id[other] for other in unit.conflicts if other in self._by_id)
         if not unit.files:  # what they say of this unit
             yield from (each for each in self._by_id.values() if unit.id in each.conflicts)
 
