@@ -424,12 +424,10 @@ class _GateRunner:
         self._used = True
         async with gate_slot(None if has_slot else self._request.slots, tree.during):
             timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
-            observed = await observe_gate(
+            seen = await observe_gate(
                 gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
             )
-            return structs.replace(
-                observed, run=with_original_runner(before, with_known_unloaded(before, observed.run))
-            )
+            return structs.replace(seen, run=with_original_runner(before, with_known_unloaded(before, seen.run)))
 
 
 def _with_lost(
