@@ -266,7 +266,7 @@ def test_a_module_that_only_the_users_checkout_has_is_named_with_what_to_do(scen
 @pytest.mark.slow
 @pytest.mark.parametrize("check", ["no-such-checker --all", "sh check.sh"])
 def test_a_story_whose_check_has_no_program_here_ends_before_its_first_step_is_paid(scenario, check):
-    """BX-4, DR-2: with the program and the remedy, also if only a script of the repository names it."""
+    """BX-4, AL-10, DR-2: with the program and the remedy, also if only a script of the repository names it."""
     (scenario.repo / "check.sh").write_text("test -e made.md || exec no-such-checker\nno-such-checker\n")
     scenario.commit("a check")
     plan = scenario.home / "plan.yaml"
