@@ -39,7 +39,6 @@ from scaffold.core.states import Active, Landing, Pending, Planning, Running, Ve
 from scaffold.git import commits, refs
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status
-from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import identify, own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
@@ -53,6 +52,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation, state_location
 from scaffold.store.run.attempts import AgentAnswer
 from scaffold.store.spending.run_budget import RunBudgetAccount
+from support.fake_clock import FakeClock
 from support.samples import folder_until_exit, place_empty_store, sample_environ
 
 ADA = Signature("Ada Example", "ada@example.org")

@@ -10,11 +10,11 @@ import numpy as np
 
 from knowledge.question_set import Text
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId
-from scaffold.host.clock import FakeClock
 from scaffold.memory.chunk_embedding import vector_leg
 from scaffold.memory.embedders.vector_bytes import Matrix, packed
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 HERE = MEMORIES
 BATCH = 1_000

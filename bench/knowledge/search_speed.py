@@ -12,13 +12,13 @@ import numpy as np
 from knowledge.filled import clustered, opened, stored
 from knowledge.question_set import SETS, Text, read_set
 from knowledge.texts import documentation
-from scaffold.host.clock import FakeClock
 from scaffold.memory.embedders.vector_bytes import unpacked
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.vectors.exact import nearest
 from scaffold.memory.vectors.index_file import IndexFile, IndexHeader, built
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 FIRST, ASKED = 10, 200
 LEGS = 50

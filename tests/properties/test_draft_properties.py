@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from builders import THEN, a_run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.states import Failed, Running, status_of
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft, stored_plan
 from scaffold.plan.edit.draft import (
     ChangeRejected,
@@ -24,6 +23,7 @@ from scaffold.plan.edit.draft import (
 )
 from scaffold.plan.progress import PlanProgress
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 from support.property_examples import up_to
 
 NUMBERS = itertools.count()

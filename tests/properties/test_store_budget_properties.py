@@ -19,7 +19,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Spender, SpendingLimits
-from scaffold.host.clock import FakeClock, SystemClock
+from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
@@ -27,6 +27,7 @@ from scaffold.store.spending.run_budget import RunBudget
 from scaffold.store.spending.session_budget import SessionBudgetAccount
 from scaffold.store.spending.shared_budget import SharedBudget
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 from support.property_examples import up_to
 

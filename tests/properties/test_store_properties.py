@@ -15,8 +15,8 @@ from builders import a_goal, a_run, an_action
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.model import Action, Goal
 from scaffold.core.states import PRIMITIVE_TRANSITIONS, Pending, parse_action_state, status_of
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 from support.property_examples import up_to
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.database import Store
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.signature import sign
 from scaffold.store.driver.sqlite import SqliteDriver
+from support.fake_clock import FakeClock
 
 
 def folder_until_exit() -> Path:

@@ -24,7 +24,6 @@ from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.skills import SkillPlace, skill_tools
 from scaffold.core.conversation import Text
 from scaffold.core.extension_set import Extensions, Skill
-from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.chat_completions import ChatCodec
@@ -39,6 +38,7 @@ from scaffold.session.file_history import FileHistory
 from scaffold.session.tool_setup import ToolSetup, load_session_tools
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.todos import Todos
+from support.fake_clock import FakeClock
 
 SKILLS = SkillPlace(Extensions(skills=(Skill(name="a", description="b", file="c"),)), Path("/x"))
 TARGET = ModelTarget(name="a-model", model="anthropic:a-model")

@@ -3,13 +3,13 @@ from datetime import UTC, datetime
 
 from fakes import ECHO, JournalList, agent, call_entry, cassette_model
 from scaffold.agent.journal import JournalFile, approval_logger
-from scaffold.host.clock import FakeClock
 from scaffold.host.contained_path import ContainedPath
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from support.fake_clock import FakeClock
 
 
 def test_a_journal_is_one_object_per_line_with_time_type_and_common_fields(tmp_path):

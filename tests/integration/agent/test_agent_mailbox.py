@@ -11,11 +11,11 @@ from integration.agent.fakes import ME, SECRET, begin, parent_session
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry, CassetteToolCall, RequestMatcher
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import SESSIONS
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from scaffold.agent.session_context import (
 )
 from scaffold.core.conversation import Todo, TodoList
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.tools.todos import Todos, todo_write
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

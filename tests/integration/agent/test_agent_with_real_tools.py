@@ -8,10 +8,10 @@ from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
-from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.workspace import Workspace
+from support.fake_clock import FakeClock
 
 CASSETTE = """
 version: 1

@@ -14,8 +14,8 @@ from inline_snapshot import snapshot
 from builders import a_turn, make_run, work
 from scaffold.agent.journal import JournalFile
 from scaffold.core.states import Paused
-from scaffold.host.clock import FakeClock
 from scaffold.host.contained_path import ContainedPath
+from support.fake_clock import FakeClock
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

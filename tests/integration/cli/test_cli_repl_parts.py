@@ -17,7 +17,6 @@ from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, ThinkingDelta
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
@@ -28,6 +27,7 @@ from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit_lines import apply_delta, edit
 from scaffold.tools.file.read_write import write_file
 from scaffold.tools.workspace import Workspace
+from support.fake_clock import FakeClock
 
 
 class Page:

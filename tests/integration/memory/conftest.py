@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ import pytest
 from integration.memory.builders import needs_extra
 from scaffold.core.errors import StoreError
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.recall import recalled_for, recalled_text
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import IndexFull, StoreError, UsageError
 from scaffold.core.knowledge import DOCUMENTS, CollectionName
-from scaffold.host.clock import FakeClock
 from scaffold.memory.chunking.text_pieces import PieceSize
 from scaffold.memory.documents.ingestion import Ingestion
 from scaffold.memory.documents.library import DocumentLibrary
@@ -22,6 +21,7 @@ from scaffold.memory.documents.source_files import documents_below, opened_file
 from scaffold.memory.memories import MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 from support.pdf_files import pdf_of
 
 SMALL = ReadingOptions(size=PieceSize(100))

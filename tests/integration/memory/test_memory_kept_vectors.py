@@ -12,10 +12,10 @@ import pytest
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
 from scaffold.host.atomic_files import write_atomic
-from scaffold.host.clock import FakeClock
 from scaffold.host.leftovers import own_mark
 from scaffold.memory.vectors.memory_cache import delete_index, index_path, let_go
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 pytestmark = needs_extra
 MODEL = "m"

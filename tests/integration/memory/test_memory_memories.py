@@ -10,7 +10,6 @@ import pytest
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.clock import FakeClock
 from scaffold.memory.markdown import memories_as_markdown, read_memories
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.notes import Memory
@@ -18,6 +17,7 @@ from scaffold.memory.recall import CONTEXT_CHARS, recalled_for
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 AGENT = "session:s1"
 ASKED = "please fix the deploy script"

@@ -13,10 +13,11 @@ from model_server.server import KEY, serve
 from model_server.turn import Turn
 from scaffold.core.errors import BudgetExceeded, EmbeddingError
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.clock import FakeClock, SystemClock
+from scaffold.host.clock import SystemClock
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("usearch") is None, reason="the extra `memory` is not installed"

@@ -7,7 +7,6 @@ from builders import HEAD, THEN, a_goal, a_run, an_action, events_of
 from scaffold.core.events import AssertionProposed, PlanExtended
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.core.states import Active, Blocked, Completed, Failed, Paused, Pending, Planning, Running, Skipped
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft, stored_plan
 from scaffold.plan.edit.draft import (
     WAITING,
@@ -19,6 +18,7 @@ from scaffold.plan.edit.draft import (
     UpdateAction,
 )
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 SHOP = GoalSpec(name="shop", description="Have a shop.", goal_state=("open",))
 BUILD = ActionSpec(key="build", description="Build it.", kind="compound", effects=("open",))

@@ -2,11 +2,11 @@
 
 from builders import a_goal, a_run, an_action, store_run
 from scaffold.core.states import Active, Completed, Landing, Running, Verifying
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.decide import Dispatch, decide
 from scaffold.store.database import Store
 from scaffold.store.driver.sqlite import IN_MEMORY, SqliteDriver
+from support.fake_clock import FakeClock
 
 READY = 3
 

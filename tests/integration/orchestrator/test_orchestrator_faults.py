@@ -11,10 +11,10 @@ from msgspec import structs
 from builders import run_ready_tasks
 from scaffold.core.errors import GitError, PermanentGitError, StaleFence, StoreError, StoreReadOnly, StoreUnavailable
 from scaffold.core.proof.gates import Baseline, CheckEnvironment
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD, EnvironmentUse, GoldenRecord, write_record
+from support.fake_clock import FakeClock
 from support.harness import act, goal
 
 GIT = GitError("`git merge-tree` failed: bad object", "Retry.")

@@ -13,12 +13,12 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.events import AssertionProposed
 from scaffold.core.states import Completed, Failed, Landing, Pending, Running, Verifying
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.orchestrator.planning.proposal_tools import planning_tools, supervisor_tools
 from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 from support.property_examples import up_to
 
 NINE = [

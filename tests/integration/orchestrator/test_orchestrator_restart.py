@@ -9,7 +9,6 @@ from inline_snapshot import snapshot
 from scaffold.core.errors import RunBusy
 from scaffold.core.states import Cancelled, Completed, Paused
 from scaffold.git.checkouts import worktree
-from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import identify, own_identity
 from scaffold.orchestrator.owner.processes.crash_history import run_progress
 from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
@@ -23,6 +22,7 @@ from scaffold.orchestrator.owner.run_lease import (
 )
 from scaffold.orchestrator.user_control.execution_control import halt_run
 from scaffold.views.store_reader import display_status, executing_process
+from support.fake_clock import FakeClock
 from support.harness import DEAD_PROCESS, act, goal, poll_until
 
 INIT = identify(1)

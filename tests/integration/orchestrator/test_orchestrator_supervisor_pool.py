@@ -12,7 +12,6 @@ from scaffold.core.errors import RunBusy, StaleFence
 from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Completed, Failed, Paused
-from scaffold.host.clock import FakeClock
 from scaffold.host.process.child import start_child
 from scaffold.host.process_identity import identify
 from scaffold.host.wake_fifo import WakeFifo
@@ -33,6 +32,7 @@ from scaffold.orchestrator.owner.run_lease import (
 )
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.goal_process import MAX_GOALS
+from support.fake_clock import FakeClock
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 from support.task_engine import TaskEngine
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import msgspec
 
-from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.processes.engine import AttemptExit
 from scaffold.orchestrator.owner.processes.worker_exits import OVERTIME_S, AttemptLauncher, WorkerExitHandler
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.context import FAULT_EXIT_CODE
+from support.fake_clock import FakeClock
 from support.harness import act, goal
 from support.task_engine import TaskEngine
 

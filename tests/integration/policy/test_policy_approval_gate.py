@@ -5,7 +5,6 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
@@ -13,6 +12,7 @@ from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema
+from support.fake_clock import FakeClock
 
 
 class GuardedTools:

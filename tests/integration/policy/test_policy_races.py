@@ -2,7 +2,6 @@
 
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
@@ -12,6 +11,7 @@ from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.read_write import read_file, write_file
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace
+from support.fake_clock import FakeClock
 
 INSERT = [{"operation": "insert", "start_line": 1, "content": "evil"}]
 WRITERS = {"write_file": (write_file, {"content": "evil"}), "append_file": (append_file, {"content": "evil"})}

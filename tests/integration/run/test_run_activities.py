@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from scaffold.core.activity import Activity
-from scaffold.host.clock import FakeClock
 from scaffold.run.activity_recorder import SHOWN_AFTER_S, ActivityRecorder
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 from support.harness import act, goal
 
 GATE = Activity(label="test", command="pytest -q")

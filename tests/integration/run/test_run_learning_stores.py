@@ -13,7 +13,6 @@ from builders import HEAD, an_action, an_attempt, store_run
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import LEARNINGS, CollectionName
 from scaffold.core.learning import Learning, Triple
-from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.memory.vectors.memory_cache import index_folder, index_path
 from scaffold.plan.learning.matching import Situation, matches
@@ -22,6 +21,7 @@ from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 NOW = FakeClock().now()
 TOPICS = (("sign", "login", "password"), ("slow", "latency", "fast"), ("colour", "theme"))

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.run.attempts.lease import HEARTBEAT_S, send_heartbeats
 from scaffold.run.attempts.time_limit import TimeLimit
+from support.fake_clock import FakeClock
 from support.harness import act, goal
 
 

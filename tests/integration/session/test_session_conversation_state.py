@@ -3,7 +3,6 @@ from contextlib import closing
 import pytest
 
 from scaffold.core.errors import ConversationBusy
-from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import own_identity
 from scaffold.session.open_conversation import (
     open_conversation,
@@ -13,6 +12,7 @@ from scaffold.session.open_conversation import (
     stored_todos,
 )
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
@@ -18,6 +17,7 @@ from scaffold.session.memory.pdf_text import pdf_text
 from scaffold.store.user_store import UserStore
 from scaffold.tools.vector_db import pdf_document_tool, pdf_extract_text
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
+from support.fake_clock import FakeClock
 from support.pdf_files import pdf_of
 
 pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")

@@ -6,7 +6,6 @@ import pytest
 from fakes import ECHO
 from scaffold.agent.modes import CurrentMode
 from scaffold.host.child_environment import child_environment
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
@@ -14,6 +13,7 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FileHistory
 from scaffold.session.tool_setup import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
+from support.fake_clock import FakeClock
 
 FREE = RuleSet(yolo=True)
 WAITS = '''

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
+from support.fake_clock import FakeClock
 
 BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2]), "SCAFFOLD_HOME": os.environ["SCAFFOLD_HOME"]}
 

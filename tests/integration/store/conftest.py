@@ -8,10 +8,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 from support.samples import place_empty_store
 

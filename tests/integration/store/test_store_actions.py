@@ -23,7 +23,6 @@ from scaffold.core.states import (
     parse_action_state,
     reason_of,
 )
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.run.attempts import SLOT_DEMANDS
 from scaffold.store.run.event_log import HAS_NOTICE
@@ -32,6 +31,7 @@ from scaffold.store.run.plan.actions import READY, OpenCompound
 from scaffold.store.run.plan.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.plan.goals import COUNT_UNFINISHED
 from scaffold.store.run.proof_records import LANDED_SETTLING_TESTS
+from support.fake_clock import FakeClock
 
 GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030", "limit": 3, "body": "{}"}
 SHOP = "run-1/shop"

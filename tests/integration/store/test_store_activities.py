@@ -4,8 +4,8 @@ import pytest
 
 from builders import an_action, store_run
 from scaffold.core.activity import Activity, CurrentActivity
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 GATE = Activity(label="test", command="pytest -q", folder="api")
 CHECK = Activity(label="check", command="pytest -q")

@@ -15,11 +15,11 @@ from scaffold.core.model import CriticScore, Usage
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome
-from scaffold.host.clock import FakeClock
 from scaffold.plan.slot_shares import SlotUse
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.run.attempts import AgentAnswer
+from support.fake_clock import FakeClock
 
 ACTION = an_action("api")
 FIRST = an_attempt(ACTION)

@@ -31,12 +31,12 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Amount, PastCost, Spender
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
 
@@ -44,7 +44,7 @@ RESERVE_AND_WAIT = """
 import asyncio, sys
 from builders import parse_location
 from integration.store.test_store_budget import A, a_budget, cost
-from scaffold.host.clock import FakeClock
+from support.fake_clock import FakeClock
 from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store
 

@@ -11,8 +11,8 @@ from integration.store.test_store_budget import B, a_budget, run, used
 from scaffold.core.errors import ShareUsed
 from scaffold.core.spending import UNLIMITED_TOKENS, Amount
 from scaffold.core.states import Cancelled
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 __all__ = ["run"]  # a fixture
 

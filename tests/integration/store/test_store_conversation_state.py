@@ -7,9 +7,9 @@ import pytest
 from builders import ALIVE, ME
 from scaffold.core.conversation import Todo, TodoList
 from scaffold.core.errors import ConversationBusy, StoreError
-from scaffold.host.clock import FakeClock
 from scaffold.store.user.conversations import ConversationState
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 LIST = TodoList((Todo(id=2, content="mend the clock \U0001f550", status="in_progress", priority="high"),), 7)
 

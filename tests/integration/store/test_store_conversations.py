@@ -13,20 +13,20 @@ from builders import ALIVE, ME, OWNER
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import ConversationBusy, StoreError, UsageError
 from scaffold.core.model import Usage
-from scaffold.host.clock import FakeClock
 from scaffold.store.user_store import ConversationHistory, UserStore
+from support.fake_clock import FakeClock
 
 SAY_AND_WAIT = """
 import sys
 from pathlib import Path
 from scaffold.core.conversation import Text, UserMessage
 from scaffold.core.model import Usage
-from scaffold.host.clock import FakeClock
+from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
 from scaffold.store.user_store import ConversationHistory
 from scaffold.store.user_store import UserStore
 
-store = UserStore.open(Path(sys.argv[1]), clock=FakeClock())
+store = UserStore.open(Path(sys.argv[1]), clock=SystemClock())
 with store.transaction():
     store.conversations.begin("talk", cwd="/shop", model="m", title="hello")
     store.conversations.claim("talk", own_identity())

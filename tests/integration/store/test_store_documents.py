@@ -7,8 +7,8 @@ from msgspec import structs
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.knowledge import DOCUMENTS, Chunk, ChunkFilter, ChunkId, Document, DocumentId, Span
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 VECTOR = b"\x00\x3c\x00\x00"
 

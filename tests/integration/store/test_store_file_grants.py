@@ -6,9 +6,9 @@ from builders import an_action, events_of, store_run
 from scaffold.core.errors import StoreError
 from scaffold.core.events import FilesGranted
 from scaffold.core.model import FileGrant
-from scaffold.host.clock import FakeClock
 from scaffold.run.attempts.assignment import read_declaration
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 ACTION = "run-1/x"
 

@@ -9,8 +9,8 @@ from builders import OWNER, RIVAL, THEN, a_goal, a_run, events_of, some_evidence
 from scaffold.core.errors import IllegalTransition, StaleFence
 from scaffold.core.events import GoalStatusChanged
 from scaffold.core.states import GOAL_TRANSITIONS, Planning, parse_goal_state, reason_of
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 
 def test_a_goal_reads_back_with_every_field(store: Store) -> None:

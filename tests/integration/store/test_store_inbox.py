@@ -13,10 +13,10 @@ from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Action, InboxItem, ProcessIdentity
 from scaffold.core.states import Running, blocked_on_inbox, status_of
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.run.inbox_items import DECISIONS
+from support.fake_clock import FakeClock
 
 STATES = ("approved", "rejected", "answered")
 HOUR = timedelta(hours=1)

@@ -6,8 +6,8 @@ from builders import a_run, an_action, an_attempt, an_intent, store_run
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import ActionLanded, NoticeRaised, RunCreated, StoredEvent
 from scaffold.core.states import Active
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 ACTION = an_action("api")
 ATTEMPT = an_attempt(ACTION)

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from builders import an_action, an_attempt, claim, store_run
 from scaffold.core.conversation import AssistantMessage, KeptTurn, Text, UserMessage
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.sqlite import SqliteDriver
+from support.fake_clock import FakeClock
 
 
 def _turn(*texts: str, summary: str = "") -> KeptTurn:

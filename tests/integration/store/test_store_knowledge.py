@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 EVERY_CHUNK_THAT_COUNTS = ChunkFilter()
 VECTOR = b"\x00\x3c\x00\x00"

@@ -6,10 +6,10 @@ from builders import HEAD, an_action, an_attempt, store_run
 from scaffold.core.knowledge import LEARNINGS
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.learning import Learning, Triple
-from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import HybridSearch
 from scaffold.store.database import Store
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 
 def a_learning(name: str = "a", condition: str = "tests time out on CI", **fields) -> Learning:

@@ -8,9 +8,9 @@ from builders import a_run
 from integration.store.builders import race
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Envelope
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
+from support.fake_clock import FakeClock
 
 RUN = "run-1"
 HOUR = timedelta(hours=1)

@@ -10,12 +10,12 @@ import pytest
 
 from builders import OWNER, a_run, an_action, store_run, unprivileged
 from scaffold.core.errors import StoreError
-from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store, open_driver
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.driver.schema import MIGRATIONS
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 from support.samples import share_key
 

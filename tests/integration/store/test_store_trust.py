@@ -1,7 +1,7 @@
 """Folder trust is stored by repository, and revoked as a whole."""
 
-from scaffold.host.clock import FakeClock
 from scaffold.store.user_store import UserStore
+from support.fake_clock import FakeClock
 
 SHOP, FARM = "file:///shop/.git", "file:///farm/.git"
 

@@ -13,8 +13,8 @@ import pytest
 from builders import ALIVE, OWNER
 from integration.store.builders import end_together
 from scaffold.core.errors import StoreError
-from scaffold.host.clock import FakeClock
 from scaffold.store.user_store import MIGRATIONS, UserStore, user_database
+from support.fake_clock import FakeClock
 
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1
@@ -22,11 +22,11 @@ NEXT = NOW + 1
 OPEN_WHEN_TOLD = """
 import sys
 from pathlib import Path
-from scaffold.host.clock import FakeClock
+from scaffold.host.clock import SystemClock
 from scaffold.store.user_store import UserStore
 
 sys.stdin.readline()
-with (store := UserStore.open(Path(sys.argv[1]), clock=FakeClock())).transaction():
+with (store := UserStore.open(Path(sys.argv[1]), clock=SystemClock())).transaction():
     store.conversations.begin(sys.argv[2], cwd="/", model="m", title="t")
 store.close()
 """

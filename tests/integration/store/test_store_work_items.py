@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from builders import an_action, an_attempt, claim, store_run
 from scaffold.core.errors import StaleFence
 from scaffold.core.work_item import WorkItem
-from scaffold.host.clock import FakeClock
 from scaffold.plan.items import moved
 from scaffold.run.item_changes import add_item, change_item
 from scaffold.store.database import Store
+from support.fake_clock import FakeClock
 
 
 def an_item(name: str, **fields) -> WorkItem:

@@ -1,7 +1,7 @@
 """A timer that is paused while a human thinks."""
 
 from scaffold.agent.subagents.process_pool import PausableTimer
-from scaffold.host.clock import FakeClock
+from support.fake_clock import FakeClock
 
 
 def test_time_passes_except_during_pauses():

@@ -9,8 +9,8 @@ from inline_snapshot import snapshot
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices, wrap_choices
 from scaffold.cli.repl.user_input import InterruptContext, on_enter, on_interrupt
-from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
+from support.fake_clock import FakeClock
 
 RUN = ApprovalQuestion(tool="shell", category="shell", subject="ls")
 WRITE = ApprovalQuestion(tool="write_file", category="file_write", subject="a.py")

@@ -17,12 +17,12 @@ from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.model import InboxItem, Usage
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.core.states import Active, Paused
-from scaffold.host.clock import FakeClock
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.journal_entries import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
+from support.fake_clock import FakeClock
 
 NOW = FakeClock().now()
 RUN = a_run(

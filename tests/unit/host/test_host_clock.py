@@ -3,7 +3,8 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from scaffold.host.clock import FakeClock, SystemClock
+from scaffold.host.clock import SystemClock
+from support.fake_clock import FakeClock
 
 
 def test_the_system_clock_is_aware_and_utc():

@@ -8,10 +8,10 @@ from inline_snapshot import snapshot
 
 from scaffold.core.conversation import Caller, Request, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelError
-from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
 from scaffold.llm.transport.live_context import Deadlines, LiveContext
 from scaffold.llm.transport.retry import LocalThrottle
+from support.fake_clock import FakeClock
 
 ENVIRON = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
 REQUEST = Request(caller=Caller(role="agent"), system="", messages=(UserMessage((Text("go"),)),))

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from scaffold.core.errors import ModelError
-from scaffold.host.clock import FakeClock
 from scaffold.llm.transport.retry import LocalThrottle
+from support.fake_clock import FakeClock
 
 HERE = "anthropic https://api.anthropic.com"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from scaffold.core.errors import UsageError
-from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import cassette_digest, open_model
 from scaffold.llm.registry.cards import known_models
 from scaffold.llm.registry.model_name import ModelName, absolute_model, is_live, parse_model
 from support.errors import error_of
+from support.fake_clock import FakeClock
 
 
 def test_each_form_of_a_model_string_parses_and_formats_back():

@@ -8,10 +8,10 @@ import pytest
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text
 from scaffold.core.errors import ModelAccessDenied, ModelError, ModelUnavailable
 from scaffold.core.model import Usage
-from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import FallbackModel
 from scaffold.llm.transport.live_context import Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
+from support.fake_clock import FakeClock
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
 DOWN = ModelError("Nobody answers.", "Wait.", transient=True)

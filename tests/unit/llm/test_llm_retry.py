@@ -6,10 +6,10 @@ import pytest
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, RetryWait, StreamReset, Text, TextDelta
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
-from scaffold.host.clock import FakeClock
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.live_context import IMPATIENT, Patience
 from scaffold.llm.transport.retry import FULL, LocalThrottle, RetryingModel
+from support.fake_clock import FakeClock
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
 BUSY = ModelError("Overloaded.", "Wait.", transient=True)

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId
-from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import search_parts, search_terms
 from scaffold.memory.markdown import memories_as_markdown, read_memories
 from scaffold.memory.notes import Memory, checked, contradict, fingerprint, first_line
 from scaffold.policy.secret.redaction import Redactor
+from support.fake_clock import FakeClock
 
 
 def test_contradictions_are_guessed_from_words_and_numbers() -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from scaffold.host.clock import FakeClock
 from scaffold.run.attempts.time_limit import TimeLimit
+from support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from scaffold.cli.repl.transcript import LIVE_CHARACTERS, Transcript
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.redacted_output import RedactingReporter, StreamRedactor
 from scaffold.session.running_tools import FinishedCall
+from support.fake_clock import FakeClock
 
 SECRET = "canary-7f3e6a1d"
 REDACTOR = Redactor({"MY_TOKEN": SECRET})

@@ -8,9 +8,9 @@ from fakes import tool
 from scaffold.core.conversation import RetryWait, TextDelta
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.worker.activity_clock import ActivityClock, WaitAwareBudget
+from support.fake_clock import FakeClock
 
 IDLE_S = 300.0
 LIMIT_S = 3_000.0

@@ -9,10 +9,10 @@ from fakes import RecordingModel, ScriptedModel, agent, text_reply, tool
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import ToolOutput
-from scaffold.host.clock import FakeClock
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.worker.activity_clock import ActivityClock
 from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent
+from support.fake_clock import FakeClock
 
 IDLE_S = 300.0
 CALLS = iter(range(10_000))
