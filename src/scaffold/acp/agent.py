@@ -89,7 +89,7 @@ class EditorAgent:
 
     async def initialize(self, **_: Any) -> schema.InitializeResponse:
         """Return our capabilities; we speak one version, whatever the editor offers."""
-        reaches = can_reach_servers()
+        reaches = find_spec("mcp") is not None
         capabilities = schema.AgentCapabilities(
             load_session=True,
             prompt_capabilities=schema.PromptCapabilities(image=self._images, audio=False, embedded_context=True),
@@ -256,11 +256,6 @@ async def serve_editor(work: EditorWork, store: UserStore, streams: ProtocolStre
                 # The editor has gone away, and with it the reader of answers that were under way.
                 with suppress(OSError):
                     await connection.close()
-
-
-def can_reach_servers() -> bool:
-    """Return whether MCP servers can be used; all need an extra."""
-    return find_spec("mcp") is not None
 
 
 def given_servers(servers: Sequence[EditorServer]) -> GivenServers:

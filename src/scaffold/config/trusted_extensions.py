@@ -16,7 +16,7 @@ from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.git.repository import Repository
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust_decision import MAX_BYTES, TrustFile, TrustStatus, is_extension
+from scaffold.policy.trust_decision import MAX_BYTES, TrustStatus, is_extension
 
 OWN_ENTRIES = (HOOKS_FILE, "skills", "agents", "commands")
 USER_SCOPE = "user"
@@ -27,7 +27,7 @@ def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path
 
     `trust` is that of the folder; None without one.
     """
-    files = extension_pieces(trust)
+    files = () if trust is None else tuple(piece for piece in trust.folder.pieces if is_extension(piece))
     own = (home / CLAUDE_FOLDER, *(user_dirs().config / name for name in OWN_ENTRIES))
     if not files and not any(map(os.path.lexists, own)):
         return Extensions()
@@ -52,11 +52,6 @@ def run_extensions(
     with importing():
         from scaffold.config.extension_reader import keep_files
     return keep_files(found, trust, repository.common_dir / "scaffold" / "extensions")
-
-
-def extension_pieces(trust: TrustStatus | None) -> tuple[TrustFile, ...]:
-    """Return the files of a folder that have hooks, skills, roles or commands, trusted or not."""
-    return () if trust is None else tuple(piece for piece in trust.folder.pieces if is_extension(piece))
 
 
 def mcp_files(start: Path, *, once: bool, tell: Callable[[str], object]) -> tuple[ServersFile, ...]:

@@ -138,7 +138,7 @@ class RunServer:
         """Return a resource as JSON."""
         uri = str(params.uri)
         try:
-            found = await resource_json(self._place.cwd, uri)
+            found = await asyncio.to_thread(_read_resource, self._place.cwd, uri)
         except ScaffoldError as error:
             raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full), {"uri": uri}) from error
         text = msgspec.json.encode(self._clean_all(found)).decode()
@@ -234,11 +234,6 @@ def wire_tool(tool: ServedTool) -> mcp_types.Tool:
         input_schema=dict(tool.schema),
         annotations=mcp_types.ToolAnnotations(read_only_hint=tool.power is None, open_world_hint=False),
     )
-
-
-async def resource_json(cwd: Path, uri: str) -> Json:
-    """Return the content of a resource; UsageError for an unknown address."""
-    return await asyncio.to_thread(_read_resource, cwd, uri)
 
 
 def _read_resource(cwd: Path, uri: str) -> Json:

@@ -87,11 +87,6 @@ def step_id(step: Action) -> StepId:
     return StepId(step.key.rpartition("/")[2])
 
 
-def notes_of(answer: str | None) -> str | None:
-    """Return the notes that a step's answer leaves for later steps; None without an answer."""
-    return None if answer is None else (find_summary(answer) or last_words(answer)).notes
-
-
 def _is_story(action: Action) -> bool:
     return action.method == "story" and action.kind == "compound"
 
@@ -138,7 +133,7 @@ def _step_record(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
         started_at=begun[-1] if begun else None,
         completed_at=last.ended_at if last else None,
         git_sha_at_start=last.start if last else None,
-        notes=notes_of(action.result),
+        notes=None if action.result is None else (find_summary(action.result) or last_words(action.result)).notes,
         error=_attempt_error(last) if last and last.error else None,
         skip_reason=reason_of(action.state) if isinstance(action.state, Skipped) else None,
         restart_count=sum(each.outcome in RESTARTS for each in attempts),

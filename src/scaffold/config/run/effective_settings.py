@@ -130,22 +130,21 @@ async def run_settings(
         environment=environment_settings(settings, trust),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
-        landing=landing_settings(settings),
-        scheduling=scheduling_settings(settings),
+        landing=LandingSettings(
+            union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
+        ),
+        scheduling=SchedulingSettings(
+            collisions=settings.text("collisions") != OFF, directory_agents=int(settings.number("agents_per_directory"))
+        ),
         failures=failures,
         learning=learning_settings(settings, planner=planner),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
-        plugins=plugin_settings(settings),
+        plugins=PluginSettings(workers=settings.texts("plugins.workers"), network=settings.texts("plugins.network")),
         mcp=McpSettings(workers=settings.texts("mcp.workers"), trust_once=once),
         extensions=run_extensions(context.repository, settings, trust, keep=not flags.dry_run, notice=notice),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
-
-
-def plugin_settings(settings: Settings) -> PluginSettings:
-    """Return the plugins that workers load."""
-    return PluginSettings(workers=settings.texts("plugins.workers"), network=settings.texts("plugins.network"))
 
 
 def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> PlanningSettings:
@@ -272,20 +271,6 @@ def gate_settings(settings: Settings) -> GateSettings:
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged_tests, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
-    )
-
-
-def landing_settings(settings: Settings) -> LandingSettings:
-    """Return the settings of landing."""
-    return LandingSettings(
-        union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
-    )
-
-
-def scheduling_settings(settings: Settings) -> SchedulingSettings:
-    """Return the settings for what may run at the same time."""
-    return SchedulingSettings(
-        collisions=settings.text("collisions") != OFF, directory_agents=int(settings.number("agents_per_directory"))
     )
 
 

@@ -144,7 +144,8 @@ class McpServer:
                 raise call.failure from None
             # The process ends a moment after its stream.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.2 if is_closed(error) else 0):
+                closed = isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED
+                async with asyncio.timeout(0.2 if closed else 0):
                     await self._over.wait()
             reason = f"gave no answer: {self._reason or described(error)}"
         else:
@@ -341,11 +342,6 @@ def _error_text(error: BaseException) -> str:
             return f"its answer is not valid for its version of the protocol: {place}: {first['msg']}"
         case _:
             return str(error)
-
-
-def is_closed(error: BaseException) -> bool:
-    """Return whether a call failed because the connection ended."""
-    return isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED
 
 
 def server_redactor(config: ServerConfig) -> Redactor:

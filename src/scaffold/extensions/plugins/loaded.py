@@ -68,7 +68,9 @@ class LoadedPlugins:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools of all of them."""
-        return tuple(tool for plugin in self.plugins if plugin.runs for tool in plugin_tools(plugin))
+        return tuple(
+            _plugin_tool(plugin, offered) for plugin in self.plugins if plugin.runs for offered in plugin.manifest.tools
+        )
 
     async def close(self) -> None:
         """End them all."""
@@ -126,11 +128,6 @@ def _plugin_command(file: Path, place: PluginPlace, *, networked: bool) -> Piped
         )
         sandbox = structs.replace(sandbox, confinement=zone, proxy=None)
     return PipedCommand(argv=(str(file),), cwd=place.cwd, env=environ, sandbox=sandbox)
-
-
-def plugin_tools(plugin: Plugin) -> tuple[Tool, ...]:
-    """Return a plugin's tools. None is called read-only, whatever the plugin says: nobody has checked that."""
-    return tuple(_plugin_tool(plugin, offered) for offered in plugin.manifest.tools)
 
 
 def _plugin_tool(plugin: Plugin, offered: PluginTool) -> Tool:

@@ -107,11 +107,8 @@ class Transport:
             return False
         reusable = connection.reusable()
         if reusable:
-            self._keep_connection(connection)
+            self._idle.setdefault(connection.route, []).append(connection)
         return reusable
-
-    def _keep_connection(self, connection: HttpConnection) -> None:
-        self._idle.setdefault(connection.route, []).append(connection)
 
     def _find_server(self, url: str) -> tuple[Route, str]:
         """Return the way to a URL's server and what it is called there; ConnectionTrouble if there is none."""

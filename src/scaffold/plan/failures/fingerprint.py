@@ -87,7 +87,7 @@ def _telling_lines(output: str) -> Sequence[str]:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
     lines = [_CONTROL.sub("", without_colors(line))[:MAX_LINE_CHARS] for line in utf8_safe(output).splitlines()]
     # A program prints much besides its failure; without a line that decides, all lines have to count.
-    told = [line for line in lines if is_deciding(line) or is_detail(line)]
+    told = [line for line in lines if is_deciding(line) or _DETAIL.search(line[:MAX_SEARCHED_CHARS])]
     return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
 
 
@@ -102,8 +102,3 @@ def _normalize_line(line: str) -> str:
 def is_deciding(line: str) -> bool:
     """Return whether the line says what is wrong."""
     return _DECIDING.search(line[:MAX_SEARCHED_CHARS]) is not None
-
-
-def is_detail(line: str) -> bool:
-    """Return whether the line says more about what is wrong; alone it may also be about something else."""
-    return _DETAIL.search(line[:MAX_SEARCHED_CHARS]) is not None

@@ -33,15 +33,10 @@ def read_prompt_loop(text: str, *, name: str) -> PromptLoop:
     return PromptLoop(prompt=prompt)
 
 
-def round_key(number: int) -> ActionKey:
-    """Return the name of a round's goal, and of its only action; rounds count from 1."""
-    return ActionKey(f"round-{number}")
-
-
 def round_goal(loop: PromptLoop, number: int) -> GoalSpec:
     """Return the goal of one round: an agent with a fresh context gets the prompt, and may change nothing."""
     # Nothing is checked: what an agent does in a round is up to its prompt.
-    key = round_key(number)
+    key = ActionKey(f"round-{number}")
     action = ActionSpec(
         key=key,
         description=loop.prompt,

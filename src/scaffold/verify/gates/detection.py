@@ -151,7 +151,7 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
         tasks = read_task_file(files)
         other = tuple(gate for gate in tasks.gates if gate.kind == "test" and not any(times.values()))
         return _merge_detections(kinds[0], [*fitted, (structs.replace(tasks, gates=other), "")])
-    modules = go_workspace_modules(files)
+    modules = [found for found in _WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
     below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _project_kinds(files.at(folder)))]
@@ -322,11 +322,6 @@ def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, s
     elif tool in NODE_TOOLS and any(Path(folder).is_dir() for folder in binaries):
         path, where = binaries, f" in {BINARIES}"
     return None if any(shutil.which(tool, path=each) for each in path) else where
-
-
-def go_workspace_modules(files: ProjectFiles) -> list[str]:
-    """Return the module folders of a Go workspace."""
-    return [found for found in _WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
 
 
 def _first_test(files: ProjectFiles) -> Reason | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit
-from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.model import Action, Run
 from scaffold.git.client.command_line import Git
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
@@ -28,7 +28,11 @@ class SessionCommit(Struct, frozen=True, kw_only=True):
 async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new: Commit) -> tuple[SessionCommit, ...]:
     """Return the commits since the run's base that `new` contains and `old` does not, parents before their children."""
     keys = {action.id: action.key for action in store.actions.for_run(run.id)}
-    landed = landed_commits(store.attempts.for_run(run.id))
+    landed = {
+        each.head_sha: each.action_id
+        for each in store.attempts.for_run(run.id)
+        if each.outcome == "landed" and each.head_sha
+    }
     args = ("rev-list", "--reverse", "--topo-order", "--no-commit-header", f"--format={LOG_FORMAT}%x00")
     # Each commit's fields end in NUL and a newline; a subject has neither.
     records = (await git(*args, new, f"^{old}", f"^{run.base_sha}")).out.decode(errors="replace").split("\0")[:-1]
@@ -44,11 +48,6 @@ async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new:
         )
         for commit, tree, parents, subject in found
     )
-
-
-def landed_commits(attempts: Sequence[Attempt]) -> dict[Commit, ActionId]:
-    """Return the commits that attempts landed, with their actions."""
-    return {each.head_sha: each.action_id for each in attempts if each.outcome == "landed" and each.head_sha}
 
 
 async def paths_by_commit(git: Git, run: Run, commits: Sequence[SessionCommit]) -> dict[Commit, frozenset[str]]:

@@ -46,21 +46,20 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
         history = read_history(reader, view)
         costs = run_costs(view, history.turns, reader.store.bookings.for_run(run.id), history)
     if as_json:
-        print_json({"run": run.id, **_cost_json(view, costs)})
+        print_json(
+            {
+                "run": run.id,
+                "total": _usage_json(view.summary.spent),
+                "budget": budget_json(view.summary),
+                "purposes": [{**_line_json(line), "seconds": line.seconds} for line in costs.by_purpose],
+                "goals": [_line_json(line) for line in costs.by_goal],
+                "actions": [_line_json(line) for line in costs.by_action],
+                "roles": [_line_json(line) for line in costs.by_role],
+                "models": [_line_json(line) for line in costs.by_model],
+            }
+        )
     else:
         click.echo("\n".join(_cost_lines(view, costs)))
-
-
-def _cost_json(view: RunView, costs: RunCosts) -> Json:
-    return {
-        "total": _usage_json(view.summary.spent),
-        "budget": budget_json(view.summary),
-        "purposes": [{**_line_json(line), "seconds": line.seconds} for line in costs.by_purpose],
-        "goals": [_line_json(line) for line in costs.by_goal],
-        "actions": [_line_json(line) for line in costs.by_action],
-        "roles": [_line_json(line) for line in costs.by_role],
-        "models": [_line_json(line) for line in costs.by_model],
-    }
 
 
 def _line_json(line: CostLine) -> Json:

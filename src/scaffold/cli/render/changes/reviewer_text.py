@@ -45,21 +45,22 @@ def _probe_lines(probe: ProbeStanding, layout: Layout) -> Iterator[str]:
 
 def rates_json(rates: Sequence[ReviewerRates]) -> dict[str, Any]:
     """Return what `review --rates --json` prints."""
-    return {"reviewers": [_rates_json(each) for each in rates]}
-
-
-def _rates_json(rates: ReviewerRates) -> dict[str, Any]:
     return {
-        "model": rates.model,
-        "verdicts": rates.verdicts,
-        "approvals": rates.approvals,
-        "rejections": rates.rejections,
-        "human_decisions": rates.decided,
-        "human_agreed": rates.agreed,
-        "approvals_that_stand": rates.stood,
-        "overturned_approvals": rates.overturned_approvals,
-        "overturned_rejections": rates.overturned_rejections,
-        "probe": standing_json(rates.probe),
+        "reviewers": [
+            {
+                "model": each.model,
+                "verdicts": each.verdicts,
+                "approvals": each.approvals,
+                "rejections": each.rejections,
+                "human_decisions": each.decided,
+                "human_agreed": each.agreed,
+                "approvals_that_stand": each.stood,
+                "overturned_approvals": each.overturned_approvals,
+                "overturned_rejections": each.overturned_rejections,
+                "probe": standing_json(each.probe),
+            }
+            for each in rates
+        ]
     }
 
 

@@ -58,7 +58,7 @@ class FaultRepeater:
                 now = self._now_s()
                 if now - began > RECOVERED_S:
                     wait_s, since = FIRST_WAIT_S, now
-                is_outage = isinstance(error, StoreUnavailable) or is_disk_full(error)
+                is_outage = isinstance(error, StoreUnavailable) or (isinstance(error, OSError) and error.errno in _FULL)
                 if now + wait_s - since > (self._outage_s if is_outage else self._fault_s):
                     raise
                 # Once, and only if the store can be written.
@@ -72,8 +72,3 @@ class FaultRepeater:
 
     def _now_s(self) -> float:
         return self._context.clock.monotonic()
-
-
-def is_disk_full(error: Exception) -> bool:
-    """Return whether the error says that a disk, or the user's quota, is full."""
-    return isinstance(error, OSError) and error.errno in _FULL

@@ -235,7 +235,7 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
     check = f"`{signed}` checks signatures, for which git runs another program" if signed else None
     if problem := _write_reason(name, given) or check:
         return problem
-    if setting := program_setting(name, settings):
+    if setting := next((each for each in sorted(settings) if _would_run(each.casefold(), name)), None):
         return ConfiguredProgram(setting)
     values = (value for _, value in given.flags if value is not None)
     after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)
@@ -281,11 +281,6 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
     if any(word.text.startswith("ext::") for word in given.operands):
         return "names a transport that runs a program"
     return None
-
-
-def program_setting(name: str, settings: Iterable[str]) -> str | None:
-    """Return the first of `settings` that makes `git NAME` run a program; None if there is none."""
-    return next((each for each in sorted(settings) if _would_run(each.casefold(), name)), None)
 
 
 def _would_run(setting: str, name: str) -> bool:
