@@ -41,7 +41,7 @@ def found(scenario, query):
     """Return pages and texts that fit a query, by words alone: the model takes long to load."""
     with closing(Store.open(database_path(scenario.repo / ".git"), clock=SystemClock(), foreign="show")) as store:
         databases = MemoryDatabases(store, None, scenario.home / "cache", by_meaning=False)
-        passages = asyncio.run(DocumentLibrary(databases, clock=SystemClock()).find(DOCUMENTS, query, most=20))
+        passages = asyncio.run(DocumentLibrary(databases).find(DOCUMENTS, query, most=20))
     return [(each.hit.chunk.span.page, each.hit.chunk.text) for each in passages]
 
 

@@ -50,11 +50,6 @@ class RunBoard:
         overdue = scheduling.held_back(run.id, overtaken=MOST_OVERTAKEN)
         self._reserved = (*begun, *map(self.placed_unit, overdue))
 
-    @property
-    def running(self) -> tuple[WorkUnit, ...]:
-        """The work that runs, or was handed in and has not landed."""
-        return self._running
-
     def board(self) -> Board:
         """Return the board with the running work placed."""
         return Board(self.limits, self._running, self._reserved)

@@ -35,13 +35,12 @@ async def test_a_merge_does_not_touch_the_checkout(repo, sides, sh):
     assert await sh("git status --porcelain; git rev-parse --abbrev-ref HEAD") == "main\n"
 
 
-async def test_conflicting_paths_are_named_with_git_s_messages(repo, sides):
+async def test_conflicting_paths_are_named_in_order(repo, sides):
     script = "for f in a 'sp ace' \"$(printf 'caf\\351')\"; do echo {0} > \"$f\"; done; echo {0} > {0}"
     ours, theirs = await sides(script.format("ours"), script.format("theirs"))
     conflict = await merge_commits(repo.git, ours, theirs)
     assert isinstance(conflict, Conflicted)
     assert conflict.paths == ("a", "caf\udce9", "sp ace")
-    assert sum("CONFLICT" in message for message in conflict.messages) == 3
 
 
 async def test_a_file_changed_on_one_side_and_deleted_on_the_other_is_a_conflict(repo, sides):
@@ -49,7 +48,6 @@ async def test_a_file_changed_on_one_side_and_deleted_on_the_other_is_a_conflict
     conflict = await merge_commits(repo.git, ours, theirs)
     assert isinstance(conflict, Conflicted)
     assert conflict.paths == ("a",)
-    assert "modify/delete" in conflict.messages[0]
 
 
 async def test_a_conflict_without_a_version_in_the_index_is_one_nevertheless(repo, sides, sh):

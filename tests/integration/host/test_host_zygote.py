@@ -97,7 +97,7 @@ async def test_a_child_leads_its_own_session_and_has_none_of_its_zygotes_descrip
     inside = await process_in(tmp_path / "pid")
     assert (inside, os.getsid(inside.pid)) == (child.identity, inside.pid)
     assert not [name for name in held_by(inside) if name.startswith("socket:")]
-    assert len(held_by(zygote.identity)) <= 6, "what was passed on is not kept"
+    assert len(held_by(zygote._child.identity)) <= 6, "what was passed on is not kept"
     assert await child.end(0.1) < 0
 
 
@@ -126,7 +126,7 @@ async def test_a_pid_is_not_reused_before_its_end_is_reported(fork):
 async def test_children_outlive_their_zygote_and_their_end_is_still_reported(fork, zygote, tmp_path):
     """BX-12: any process may be killed; starting another child then reports that a new zygote is needed."""
     child, go = await fork("outlive", tmp_path / "go"), tmp_path / "go"
-    os.kill(zygote.identity.pid, signal.SIGKILL)
+    os.kill(zygote._child.identity.pid, signal.SIGKILL)
     with pytest.raises(ZygoteDied):
         await forked_for_ever(zygote, tmp_path)
     assert (zygote.alive, is_alive(child.identity), child.identity.pid > 0) == (False, True, True)
@@ -157,7 +157,7 @@ async def main():
     zygote = await open_zygote(lambda fd: [sys.executable, "-c", os.environ["PROGRAM"], str(fd)],
                                cwd=here, env=os.environ, log=here / "zygote.log")
     child = await zygote.fork("last", str(here / "pid"), log=here / "child.log")
-    (here / "zygote").write_text(f"{zygote.identity.pid}\\n")
+    (here / "zygote").write_text(f"{zygote._child.identity.pid}\\n")
     await child.wait()
 asyncio.run(main())
 """

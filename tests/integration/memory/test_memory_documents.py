@@ -38,7 +38,7 @@ def manual(pages: int, version: str = "") -> bytes:
 
 @pytest.fixture
 def library(store: Store, tmp_path: Path) -> DocumentLibrary:
-    return DocumentLibrary(MemoryDatabases(store, None, tmp_path / "cache", by_meaning=False), clock=FakeClock())
+    return DocumentLibrary(MemoryDatabases(store, None, tmp_path / "cache", by_meaning=False))
 
 
 def ignore(progress) -> None:
@@ -178,7 +178,7 @@ def store_another_part(path: Path) -> None:
 
     async def work() -> None:
         with closing(Store.open(path.parent / "git" / "state.db", clock=FakeClock())) as other:
-            library = DocumentLibrary(MemoryDatabases(other, None, path.parent, by_meaning=False), clock=FakeClock())
+            library = DocumentLibrary(MemoryDatabases(other, None, path.parent, by_meaning=False))
             with pytest.raises(Killed):
                 await add(library, path, on_progress=kill_after(1))
 

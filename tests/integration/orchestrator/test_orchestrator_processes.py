@@ -79,11 +79,11 @@ async def test_a_killed_zygote_is_replaced(warm):
     """BX-12: its death has no other effect."""
     workers = warm(WARM)
     await workers.preload()
-    before = workers._zygote.identity
+    before = workers._zygote._child.identity
     os.kill(before.pid, signal.SIGKILL)
     outputs = [await output_of(workers) for _ in range(3)]
     assert outputs[-1].startswith("forked ")
-    assert workers._zygote.identity != before
+    assert workers._zygote._child.identity != before
 
 
 async def test_after_repeated_deaths_of_zygotes_workers_start_fresh(warm):

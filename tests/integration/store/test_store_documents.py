@@ -88,7 +88,7 @@ def test_a_document_goes_with_its_chunks_and_vectors(store: Store) -> None:
     assert (found(store), knowledge.embeddings.count(DOCUMENTS), documents.end(gone.id)) == (["k0"], 1, -1)
     after = knowledge.embeddings.moment().number
     assert knowledge.embeddings.removed_between(DOCUMENTS, before, after) == {each.seq for each in chunks[1:]}
-    assert documents.all() == documents.all(DOCUMENTS) == documents.by_prefix("k") == (kept,)
+    assert documents.all() == documents.all(DOCUMENTS) == (kept,)
 
 
 def test_the_text_of_a_forgotten_document_is_nowhere_in_the_file(file_store: Store, path: Path) -> None:

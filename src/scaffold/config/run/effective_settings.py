@@ -130,12 +130,8 @@ async def run_settings(
         environment=environment_settings(settings, trust),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
-        landing=LandingSettings(
-            union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
-        ),
-        scheduling=SchedulingSettings(
-            collisions=settings.text("collisions") != OFF, directory_agents=int(settings.number("agents_per_directory"))
-        ),
+        landing=landing_settings(settings),
+        scheduling=scheduling_settings(settings),
         failures=failures,
         learning=learning_settings(settings, planner=planner),
         keep=keep_settings(settings),
@@ -271,6 +267,20 @@ def gate_settings(settings: Settings) -> GateSettings:
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged_tests, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
+    )
+
+
+def landing_settings(settings: Settings) -> LandingSettings:
+    """Return the settings of landing."""
+    return LandingSettings(
+        union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
+    )
+
+
+def scheduling_settings(settings: Settings) -> SchedulingSettings:
+    """Return the settings for what may run at the same time."""
+    return SchedulingSettings(
+        collisions=settings.text("collisions") != OFF, directory_agents=int(settings.number("agents_per_directory"))
     )
 
 

@@ -4,7 +4,6 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from msgspec import Struct
 
@@ -40,17 +39,6 @@ class TreeListing:
             mode, _, object_id = details.split()
             entries[path] = mode, object_id
         return cls(tuple(entries), entries)
-
-    @cached_property
-    def folders(self) -> frozenset[str]:
-        """All folders of the paths, parent folders included."""
-        found = set[str]()
-        for path in self.paths:
-            folder = path.rpartition("/")[0]
-            while folder and folder not in found:
-                found.add(folder)
-                folder = folder.rpartition("/")[0]
-        return frozenset(found)
 
     def with_mode(self, mode: str) -> dict[str, str]:
         """Return {path: object id} of the entries whose mode begins with `mode`, in git's order."""

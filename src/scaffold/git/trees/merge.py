@@ -51,10 +51,9 @@ class Merged(Struct, frozen=True, tag="merged"):
 
 
 class Conflicted(Struct, frozen=True, tag="conflicted"):
-    """The merge conflicts in `paths` (sorted); `messages` are git's messages, one line each."""
+    """The merge conflicts in `paths` (sorted)."""
 
     paths: tuple[str, ...]
-    messages: tuple[str, ...]
     tree: TreeId = TreeId("")
     """The result, with conflict markers in the files in conflict."""
     files: tuple[ConflictedPath, ...] = ()
@@ -64,11 +63,10 @@ class Conflicted(Struct, frozen=True, tag="conflicted"):
 
 
 class _Message(Struct, frozen=True):
-    """A message of git about a merge: the paths, the type and the text."""
+    """A message of git about a merge: the paths and the type."""
 
     paths: tuple[str, ...]
     kind: str
-    text: str
 
 
 async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conflicted:
@@ -86,15 +84,14 @@ async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conf
     records, messages = iter(rest[len(staged) + 1 :]), list[_Message]()
     # Each message is the number of its paths, the paths, its type and its text.
     for count in records:
-        *names, kind, text = itertools.islice(records, int(count) + 2)
-        messages.append(_Message(tuple(names), kind, text.strip()))
+        *names, kind, _ = itertools.islice(records, int(count) + 2)
+        messages.append(_Message(tuple(names), kind))
     said = tuple(messages)
     files = tuple(_conflicted_paths(staged, said))
     in_conflict = {each.path for each in files}
     auto = dict.fromkeys(path for each in said if each.kind == AUTO_MERGED for path in each.paths)
     return Conflicted(
         paths=tuple(each.path for each in files),
-        messages=tuple(each.text for each in said),
         tree=TreeId(tree),
         files=files,
         auto_merged=tuple(path for path in auto if path not in in_conflict),

@@ -155,18 +155,7 @@ async def run_command(
         await _drain_pipes(stdout, stderr)
         too_many_processes = reaper is not None and reaper.too_many_processes
         errors = HeadTailBuffer(0) if output.one_stream else stderr.excerpt
-        result = CommandResult(
-            exit_code=None if timed_out or too_many_processes or code < 0 else code,
-            signal=-code if code < 0 else None,
-            timed_out=False,
-            stdout=stdout.excerpt.content(),
-            stderr=errors.content(),
-            stdout_sha256=stdout.excerpt.sha256,
-            truncated=stdout.excerpt.left_out + errors.left_out > 0,
-            duration_s=0,
-            stdout_bytes=stdout.excerpt.total,
-            stderr_bytes=errors.total,
-        )
+        result = _command_result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
         took_s = asyncio.get_running_loop().time() - started
         if LOG.isEnabledFor(logging.DEBUG):
             end = "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
@@ -186,6 +175,22 @@ def signal_group(leader: int, number: signal.Signals) -> None:
     """Send a signal to the process group that `leader` leads; does nothing if it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
+
+
+def _command_result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfinished: bool) -> CommandResult:
+    """Return the result for an exit code (or negated signal) and the captured output."""
+    return CommandResult(
+        exit_code=None if unfinished or code < 0 else code,
+        signal=-code if code < 0 else None,
+        timed_out=False,
+        stdout=stdout.content(),
+        stderr=stderr.content(),
+        stdout_sha256=stdout.sha256,
+        truncated=stdout.left_out + stderr.left_out > 0,
+        duration_s=0,
+        stdout_bytes=stdout.total,
+        stderr_bytes=stderr.total,
+    )
 
 
 class _Stdio(Struct):

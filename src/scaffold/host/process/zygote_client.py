@@ -68,11 +68,6 @@ class Zygote:
         """Return False once the zygote is known to have exited."""
         return not self._gone
 
-    @property
-    def identity(self) -> ProcessIdentity:
-        """Return the zygote's process identity."""
-        return self._child.identity
-
     async def fork(self, main: str, argument: str, *, log: Path) -> ChildProcess:
         """Return a new child that runs `main` with `argument`; its output is appended to `log`, as in `start_child`.
 

@@ -95,10 +95,6 @@ class Line:
         verification = await self._verifier.own(candidate)
         return LaneProof(result=CandidateResult(verification=verification), whole=False)
 
-    def index(self, attempt_id: AttemptId) -> int:
-        """Return the place of a candidate in the line, from 0."""
-        return next(place for place, lane in enumerate(self.lanes) if lane.id == attempt_id)
-
     def ids(self) -> tuple[AttemptId, ...]:
         """Return the ids of the candidates' attempts, in order."""
         return tuple(lane.id for lane in self.lanes)

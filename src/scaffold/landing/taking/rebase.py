@@ -107,7 +107,7 @@ async def _apply_commit(
     context: RunContext, run: Run, commit: SessionCommit, *, onto: Commit, tree: str
 ) -> str | Conflicted:
     if len(commit.parents) != 1:
-        return Conflicted(paths=("several parents",), messages=())
+        return Conflicted(paths=("several parents",))
     (parent,) = commit.parents
     trees = {onto: tree, commit.commit: commit.tree, parent: str(await tree_of(context.git, parent))}
     return await apply_work(context, run, old=parent, new=commit.commit, onto=onto, trees=trees)

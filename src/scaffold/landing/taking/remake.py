@@ -170,7 +170,7 @@ async def apply_change(
         merged = await merge_commits(context.git, ours, theirs)
         return merged if isinstance(merged, Conflicted) else merged.tree
     found = await merge_candidate(integration, tip=ours, head=theirs)
-    return found.tree if isinstance(found, TreeMerged) else Conflicted(paths=found.paths, messages=())
+    return found.tree if isinstance(found, TreeMerged) else Conflicted(paths=found.paths)
 
 
 async def _helper_commit(context: RunContext, tree: str, *parents: Commit) -> Commit:

@@ -48,8 +48,6 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """True if its thoughts may arrive as `<think>...</think>` in the text."""
     images: bool = True
     """True if it accepts images, or if only the server knows."""
-    answer_schema: bool = True
-    """True if its answer can be constrained to a JSON schema."""
     trained_tools: frozenset[str] = frozenset()
     """Names of the tools that it is trained to use; see `Tool.for_trained_models`."""
     prices: Prices | None = None

@@ -14,7 +14,6 @@ from scaffold.memory.memories import FILLED_BY_SEARCH, MemoryDatabases
 from scaffold.memory.notes import MemoryScope
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.store.database import Store
-from scaffold.store.driver.columns import TimeSource
 from scaffold.store.user_store import UserStore
 
 
@@ -48,9 +47,8 @@ EMBEDDED = 0.9
 class DocumentLibrary:
     """The documents of both databases."""
 
-    def __init__(self, databases: MemoryDatabases, *, clock: TimeSource) -> None:
+    def __init__(self, databases: MemoryDatabases) -> None:
         self.databases = databases
-        self._clock = clock
 
     @property
     def usual_scope(self) -> MemoryScope:

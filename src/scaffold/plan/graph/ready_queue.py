@@ -1,7 +1,6 @@
 """The ready actions of one goal, updated incrementally in memory; the store does the same with tables."""
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -28,7 +27,6 @@ class ReadyQueue:
         self._dependents: dict[Assertion, list[ActionId]] = {}
         self._children: dict[ActionId, list[ActionId]] = {}
         self._open_children = dict.fromkeys(self._order, 0)
-        self._status_counts = Counter(action.status for action in self._actions.values())
         self._unmet: dict[ActionId, int] = {}
         self._ready: list[int] = []
         for action in self._actions.values():
@@ -71,10 +69,6 @@ class ReadyQueue:
         """Return the `assertions` that do not hold, in order."""
         return tuple(assertion for assertion in assertions if assertion not in self._facts)
 
-    def tally(self, status: str) -> int:
-        """Return the number of actions with this status."""
-        return self._status_counts[status]
-
     def open_children(self, compound: ActionId) -> int:
         """Return the number of direct children that have not ended."""
         return self._open_children[compound]
@@ -95,8 +89,6 @@ class ReadyQueue:
         """Set the status of an action; any change is accepted."""
         action = self._actions[action_id]
         self._actions[action_id] = replace(action, status=status)
-        self._status_counts[action.status] -= 1
-        self._status_counts[status] += 1
         if action.parent_id in self._open_children:
             self._open_children[action.parent_id] += (status in OPEN_STATUSES) - (action.status in OPEN_STATUSES)
         # Leaving `running` adds an unmet need to each child (+1), entering it removes one (-1).

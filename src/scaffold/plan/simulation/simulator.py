@@ -84,11 +84,6 @@ class Simulation(Struct, frozen=True, kw_only=True):
     landings: tuple[ActionKey, ...]
     """In time order."""
 
-    @property
-    def completed(self) -> bool:
-        """True if all goals were reached."""
-        return all(goal.status == "completed" for goal in self.goals)
-
 
 def simulate(
     plan: Plan,
@@ -110,7 +105,7 @@ def simulate(
     drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
     running, before = RunningActions(), progress or PlanProgress()
     goals = [GoalSimulator(goal, before, running, goal_agents) for goal in plan.goals]
-    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, goals)
+    simulator = _Simulator(agents, drawn, (pace or AttemptTiming()).landing_s, goals)
     simulator.run()
     worked_s = {key: sum(each.end_s - each.start_s for each in made) for key, made in simulator.attempts.items()}
     makespan_s = simulator.now
@@ -133,7 +128,6 @@ class _Simulator:
 
     def __init__(
         self,
-        plan: Plan,
         agents: int,
         drawn: Mapping[ActionKey, Sequence[DrawnAttempt]],
         landing_s: int,
@@ -142,7 +136,6 @@ class _Simulator:
         self.now = 0
         self.attempts: dict[ActionKey, list[SimulatedAttempt]] = {}
         self.landed_s: dict[ActionKey, int] = {}
-        self._plan = plan
         self._goals = goals
         self._free = agents
         self._drawn = drawn

@@ -16,19 +16,12 @@ from scaffold.core.tool import ToolCategory
 from scaffold.policy.path.globs import matches
 
 _OPERATOR = re.compile(r"[;|&<>()]+")
-_ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
 class PrefixPattern(Struct, frozen=True):
     """The first words of a command; the pattern does not constrain the rest."""
 
     globs: tuple[str, ...]
-
-    @property
-    def plain(self) -> tuple[str, ...] | None:
-        """The literal words; None if one of them is a wildcard."""
-        plain = tuple(_ESCAPED.sub(r"\1", glob) for glob in self.globs)
-        return plain if escape_words(plain) == self.globs else None
 
     def matches(self, words: Sequence[str]) -> bool:
         """Return whether a command with these words starts with the pattern."""

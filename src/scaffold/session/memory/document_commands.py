@@ -9,7 +9,6 @@ from scaffold.core.errors import NotInRepository, UsageError
 from scaffold.core.knowledge import DOCUMENTS, TRACES_LEFT, CollectionName, Document
 from scaffold.core.printable_text import count_of, one_line, printable, utf8_safe
 from scaffold.git.common_dir import find_top
-from scaffold.host.wall_clock import WallClock
 from scaffold.memory.documents.library import DocumentLibrary, FoundPassage
 from scaffold.memory.documents.pdf_reader import in_number
 from scaffold.memory.documents.source_files import PAGES_OF, PDF_SUFFIX, SOURCE
@@ -27,7 +26,7 @@ SHOWN_CHARS = 160
 def open_library(access: MemoryAccess, *, create: bool = False) -> Iterator[DocumentLibrary]:
     """Open the documents of the repository and of the user; with `create`, its database is made."""
     with open_databases(access.cwd, access.store, create=create, embedder=access.embedder()) as databases:
-        yield DocumentLibrary(databases, clock=WallClock())
+        yield DocumentLibrary(databases)
 
 
 def document_name(path: Path, scope: MemoryScope, cwd: Path) -> str:

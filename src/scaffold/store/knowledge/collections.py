@@ -18,7 +18,6 @@ GET_DOCUMENT = "SELECT * FROM document WHERE id = :id"
 OF_SOURCE = "SELECT * FROM document WHERE collection = :collection AND source = :source ORDER BY created_at, id"
 OF_COLLECTION = "SELECT * FROM document WHERE collection = :collection ORDER BY name, created_at, id"
 ALL_DOCUMENTS = "SELECT * FROM document ORDER BY collection, name, created_at, id"
-BY_PREFIX = "SELECT * FROM document WHERE substr(id, 1, length(:text)) = :text ORDER BY id LIMIT :most"
 COUNT_CHUNKS = "SELECT COUNT(*) AS chunks FROM chunk WHERE document_id = :id"
 COUNT_VECTORS = """
 SELECT COUNT(*) AS vectors FROM embedding JOIN chunk ON chunk.seq = embedding.chunk_seq WHERE chunk.document_id = :id
@@ -95,10 +94,6 @@ class Documents(TableGateway):
         if collection is None:
             return tuple(map(_read_document, self._connection.rows(ALL_DOCUMENTS)))
         return tuple(map(_read_document, self._connection.rows(OF_COLLECTION, collection=collection)))
-
-    def by_prefix(self, text: str, most: int = 10) -> tuple[Document, ...]:
-        """Return documents whose id starts with `text`."""
-        return tuple(map(_read_document, self._connection.rows(BY_PREFIX, text=text, most=most)))
 
     def chunks(self, document: DocumentId) -> int:
         """Return how many chunks a document has."""

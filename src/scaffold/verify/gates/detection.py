@@ -84,10 +84,6 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
     hook_notes: tuple[str, ...] = ()
     """The notes that are about commit hooks."""
 
-    def command(self, kind: str) -> str | None:
-        """Return the command of the first gate of a kind, or None."""
-        return next((gate.command for gate in self.gates if gate.kind == kind), None)
-
 
 async def detect_at_commit(git: Git, commit: Commit) -> DetectedGates:
     """Return the gates of a commit."""

@@ -60,11 +60,6 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
     readable: bool = True
     """False if the change is too large to tell which of its lines ran."""
 
-    @property
-    def empty(self) -> bool:
-        """True if no line of the change can be observed."""
-        return not (self.marked() or self.javascript)
-
     def marked(self) -> dict[str, tuple[MarkedLines, ...]]:
         """Return the lines of Python files that show whether the changed behaviour ran.
 
