@@ -116,7 +116,6 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
 
 
 def _trust_files(top: Path) -> Iterator[TrustFile]:
-    """Yield each file of the folder's configuration once."""
     size, seen = 0, dict[str, TrustFile]()
     for name in _file_names(top, seen):
         if name in seen:

@@ -56,7 +56,6 @@ def format_setting(value: ConfigValue) -> str:
 def _file_effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
-    """Return the effect of a file, and the settings including those of the file."""
     blank = TrustFileEffect(piece.name, description(piece.name), piece.digest, problem=piece.problem)
     if piece.problem:
         return blank, values
@@ -147,7 +146,6 @@ def _named_entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _values_of_key(node: object, key: str) -> Iterator[object]:
-    """Yield each value of the key `key`, at any depth."""
     if isinstance(node, list):
         for each in node:
             yield from _values_of_key(each, key)

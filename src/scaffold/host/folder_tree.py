@@ -113,6 +113,5 @@ def _is_unlinked(folder: int, name: str) -> bool:
 
 
 def _entry_names(folder: int, most: int) -> list[str]:
-    """Return the names of at most this number of entries."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in islice(entries, most)]

@@ -145,7 +145,6 @@ def _json_object(body: bytes) -> Mapping[str, Any]:
 
 
 def _listed(body: bytes) -> Sequence[Mapping[str, Any]]:
-    """Return the models that an answer lists."""
     answer = _json_object(body)
     return [_fields(each) for key in ("data", "models") for each in _items(answer.get(key))]
 
@@ -167,7 +166,6 @@ def _own_facts(answer: Mapping[str, Any]) -> ServerFacts:
 
 
 def _listed_facts(model: Mapping[str, Any]) -> ServerFacts:
-    """Return the facts of one of the models that a server lists."""
     sizes = [size for size in _SIZES if "state" not in model or size == "loaded_context_length"]
     found = (_count(model.get(size), MIN_WINDOW) for size in sizes)
     mistral, openrouter = _fields(model.get("capabilities")), _items(model.get("supported_parameters"))

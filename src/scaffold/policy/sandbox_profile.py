@@ -233,7 +233,6 @@ def _paths_inside(root: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path
 
 
 def _named_paths(entry: ConfigEntry, top: Path) -> Iterator[Path]:
-    """Yield the paths that the value of a setting names for git to run."""
     name = entry.name.casefold()
     if name == HOOKS:
         yield top / expanded(entry.value)

@@ -54,7 +54,6 @@ async def base_layout_of(
 
 
 async def _with_configured(git: Git, base: Commit, before: Collection[str], loaded: Collection[str]) -> frozenset[str]:
-    """Return the loaded files and the files that configurations name, recursively."""
     found, read = set(loaded), set[str]()
     pending = sorted(found.union(filter(is_configuration, before)))
     while pending and len(read) < MAX_CONFIGURATIONS:

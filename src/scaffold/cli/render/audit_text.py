@@ -51,7 +51,6 @@ def _verdict_word(said: AuditedRequirement | None) -> str:
 
 
 def _requirement_lines(requirement: Requirement, said: AuditedRequirement | None, layout: Layout) -> Iterator[str]:
-    """Yield a requirement with its verdict, and below it the citations and the note."""
     word = _verdict_word(said)
     mark = f"  {status_mark(MARKS[word])} "
     yield from layout.prose(mark, f"{requirement.id} {word}: {requirement.text} (line {requirement.line})", hang=6)

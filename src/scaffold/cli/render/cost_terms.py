@@ -165,7 +165,6 @@ def _rates_text(prices: Prices, now: datetime) -> str:
 
 
 def _work_by_model(settings: RunSettings, actions: Sequence[ActionSpec]) -> Counter[str]:
-    """Return the estimated number of primitive actions for each model."""
     parents, work = {action.parent for action in actions}, Counter[str]()
     for action in actions:
         if action.kind == "primitive":

@@ -315,7 +315,6 @@ class Repl:
         self._turn = group.create_task(self._run_turn(turn))
 
     async def _run_turn(self, turn: Awaitable[TurnResult | None]) -> None:
-        """Wait for a turn and show its end."""
         try:
             result = await turn
             if result is not None and result.stop == "refused":

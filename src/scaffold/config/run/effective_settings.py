@@ -365,7 +365,6 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
 
 
 def _with_chosen(context: RunContext, settings: RunSettings, flags: RunFlags) -> RunSettings:
-    """Return the settings with the tier and the model of the flags."""
     if flags.tier is None and flags.model is None:
         return settings
     given = {"tier": flags.tier, "model": flags.model}
@@ -376,7 +375,6 @@ def _with_chosen(context: RunContext, settings: RunSettings, flags: RunFlags) ->
 
 
 def _with_models(settings: RunSettings, found: RunModels) -> RunSettings:
-    """Return the settings with other models for the work, and for its review if one model does both."""
     before, reviewer, main = settings.model, settings.planning.reviewer, found.model
     model = structs.replace(before, name=main.name, cassette_hash=main.cassette_hash, others=main.others)
     if reviewer is not None and reviewer.model == before:

@@ -129,7 +129,6 @@ def _folders_between(root: Path, path: Path) -> list[Path]:
 
 
 def _needed_mounts(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
-    """Yield the mounts that have an effect, parents first."""
     # A mount on a parent would cover those that were made below it before.
     for path in sorted(kinds, key=lambda path: len(path.parts)):
         kind, above = kinds[path], _kind_around(path.parent, kinds)

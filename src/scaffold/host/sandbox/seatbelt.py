@@ -136,7 +136,6 @@ def _path_rule(verdict: str, operations: str, path: Path) -> str:
 
 
 def _quote_path(path: Path) -> str:
-    """Return a path as a quoted, escaped string of the profile language."""
     text = str(path)
     if "\0" in text:
         raise ValueError(f"NUL character in path {text!r}")

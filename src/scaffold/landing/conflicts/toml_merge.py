@@ -30,7 +30,6 @@ def merge_toml(base: str, ours: str, theirs: str) -> str:
 
 
 def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> None:
-    """Apply to `ours` what `theirs` changed since `base`."""
     was = base if base is not None else {}
     for key in list(dict.fromkeys([*was, *theirs])):
         name = f"{place}{key}"

@@ -103,7 +103,6 @@ def describe_gate(gate: GateResult) -> str:
 def _plain_evidence(
     kind: EvidenceKind, detail: str, attempt: AttemptId | None, shown_at: Commit, at: datetime
 ) -> Evidence:
-    """Return evidence that no command showed."""
     return Evidence(kind=kind, command=None, exit_code=None, commit=shown_at, at=at, detail=detail, attempt_id=attempt)
 
 

@@ -104,7 +104,6 @@ def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 
 def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint with a token that the user provides and renews."""
     account = environ.get("CODEX_ACCOUNT_ID")
     if not account:
         fix = "Set it to the account of the token, or unset CODEX_ACCESS_TOKEN and use `ralph login`."

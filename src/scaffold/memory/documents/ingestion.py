@@ -125,7 +125,6 @@ class Ingestion:
         return document
 
     def _store_part(self, document: Document, part: DocumentPart) -> Document:
-        """Store a part and how far the document is stored with it, in one transaction."""
         knowledge = self._database.knowledge
         after = structs.replace(document, position=part.position, length=part.length, missing=part.missing)
         with self._database.transaction(durable=True):

@@ -222,7 +222,6 @@ def cancel_attempts(store: Store, run: Run) -> None:
 
 
 def _cancel_work(store: Store, run: Run) -> None:
-    """Cancel all actions and goals that are not over."""
     for action in store.actions.for_run(run.id):
         if isinstance(action.state, Pending | Blocked | Running):
             store.actions.move(action.id, Cancelled())

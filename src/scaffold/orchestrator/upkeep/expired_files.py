@@ -147,7 +147,6 @@ def _recorded_names(context: RunContext) -> Iterator[str]:
 
 
 def _files_in(top: ContainedPath, *folders: str) -> list[_File]:
-    """Return the files in these folders of `top`, latest first."""
     entries = (entry for folder in folders for entry in (top / folder).entries())
     found = [_File(path, status.st_size, status.st_mtime) for path, status in entries if S_ISREG(status.st_mode)]
     return sorted(found, key=lambda each: (-each.modified, each.path.name))

@@ -208,7 +208,6 @@ def folder_size(folder: Path, name: str = "") -> int:
 
 
 def _with_worktrees(repository: Path) -> Iterator[Path]:
-    """Yield the run folders that contain worktrees."""
     for run in sorted(repository.iterdir()) if repository.is_dir() else []:
         if any(run.glob("attempts/*/.git")) or (run / "landing" / ".git").exists():
             yield run

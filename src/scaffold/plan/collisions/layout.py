@@ -62,7 +62,6 @@ def layout_of(paths: Iterable[str], packages: Collection[str] = ()) -> SourceLay
 
 
 def _folder_tree(paths: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
-    """Return the folders in each folder, and the folders that have files with source in themselves."""
     inside, with_files = {"": set[str]()}, set[str]()
     for path in paths:
         folder, _, name = path.rpartition("/")

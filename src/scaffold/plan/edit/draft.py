@@ -389,6 +389,5 @@ def _folded_text(text: str) -> str:
 
 
 def _known_assertions(goal: GoalSpec) -> dict[Assertion, None]:
-    """Return all assertions in the goal state, effects and preconditions, in order."""
     of_actions = (name for action in goal.actions for name in (*action.effects, *action.preconditions))
     return dict.fromkeys((*goal.goal_state, *of_actions))

@@ -72,7 +72,6 @@ def _held_tasks(
 
 
 def _task_spec(task: SourceTask, tree: TaskTree, waits: Sequence[ActionKey], references: Sequence[str]) -> TaskSpec:
-    """Return the task with all that is said of it, in its notes also what it is a part of and what to read."""
     # Who does a part has to know what the whole is for.
     notes = paragraphs(
         task.notes,

@@ -230,7 +230,6 @@ def _edit_steps(story: StoryRecord, edit: StepEdit, request: EditRequest) -> Sto
 
 
 def _with_steps_at(story: StoryRecord, target: str, new: tuple[NewStep, ...], *, keep: bool) -> StoryRecord:
-    """Return the story with new steps after the target, or in its place."""
     added = tuple(
         StepRecord(id=step_id, type=step.type, description=step.description)
         for step_id, step in zip(next_ids(story.steps, len(new)), new, strict=True)

@@ -194,7 +194,6 @@ class _JsonParser:
         return gap.end() if gap else index
 
     def _read_value(self, start: int) -> tuple[PositionedNode, int]:
-        """Return the value that starts at `start`, and the index after it."""
         if self._text[start] not in "{[":
             decoded, end = self._decode(self._text, start)
             kinds: dict[type, ScalarKind] = {str: "text", bool: "boolean", type(None): "nothing"}

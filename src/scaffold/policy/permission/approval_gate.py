@@ -182,7 +182,6 @@ class ApprovalGate:
         return decision
 
     def _with_scripts(self, request: PermissionRequest) -> PermissionRequest:
-        """Return the request with the current contents of the scripts that its command runs."""
         if request.kind != "command":
             return request
         scripts = self._shell.scripts(request.subject, self._workspace)

@@ -205,7 +205,6 @@ def _merge_spans(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
 
 
 def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]) -> Iterator[SecretSpan]:
-    """Yield the parts of each span outside all marks; both are sorted."""
     at = 0
     for span in spans:
         while at < len(marks) and marks[at][1] <= span.start:

@@ -294,7 +294,6 @@ class Inbox(RunTableGateway):
         return row["expires_at"] is not None and row["expires_at"] <= self._now_text()
 
     def _applies_to(self, decided: InboxItem, asked: InboxItem) -> bool:
-        """Return whether the decision applies to the asking action: it asked for it, or is within its scope."""
         match decided.scope:
             case "run":
                 return True

@@ -174,7 +174,6 @@ def _name(path: str) -> str:
 
 
 def _installed_paths(info: Path, top: Path) -> tuple[str, ...]:
-    """Return the paths that a distribution installed, relative to the virtual environment."""
     packages = info.parent.relative_to(top).as_posix()
     rows = (line.rsplit(",", 2)[0].strip('"') for line in read_text(info / "RECORD").splitlines())
     return tuple(

@@ -222,7 +222,6 @@ def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) ->
 async def _failing_checks(
     change: _BaseToWork, checks: Sequence[Check], inputs: Mapping[str, Sequence[PathChange]], clean_tree: CleanTree
 ) -> list[str]:
-    """Return a phrase for each check that fails with its inputs as before the work."""
     found = list[str]()
     if not any(inputs.values()):
         return found

@@ -179,7 +179,6 @@ async def _stop_or_report(context: ComposeContext, project: ComposeProject) -> N
 async def _start_all(
     context: ComposeContext, outside: Sequence[ExternalService], stack: AsyncExitStack
 ) -> NotReady | None:
-    """Start all services, to be stopped by `stack`; return the problem or None."""
     ports = sorted_ports(outside)
     await _lock_ports(context, ports, stack)
     # The process that recorded them no longer holds their ports, which are locked here, so it was killed.

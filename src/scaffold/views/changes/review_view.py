@@ -109,7 +109,6 @@ def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[Actio
 
 
 def _landed_attempt(attempts: Sequence[Attempt], commit: Commit | None) -> Attempt | None:
-    """Return the attempt that landed `commit`, or the last that landed."""
     landed = [each for each in attempts if each.outcome == "landed"]
     return next((each for each in reversed(landed) if commit in {None, each.head_sha}), None)
 

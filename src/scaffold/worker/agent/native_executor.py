@@ -121,7 +121,6 @@ def native_agent(
 
 
 def _system_prompts(place: Workplace, records: AttemptRecords, journal: JournalFile) -> tuple[str, str]:
-    """Return the system prompt, and the one for a small model."""
 
     # A custom prompt that cannot be used falls back to the built-in one, with one warning in the run.
     def notice(text: str) -> None:

@@ -168,7 +168,6 @@ def _validate_scores(
 
 
 def _single_score(name: str, given: Iterable[str], least: int, most: int) -> int | MalformedCritique:
-    """Return the one score given, a whole number within its bounds."""
     different = sorted(set(given))
     if not different:
         return MalformedCritique(f"It does not contain the line `{name}: N/{most}`.")

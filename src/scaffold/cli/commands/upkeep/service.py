@@ -112,11 +112,9 @@ def launchd_plist(service: Service) -> str:
 
 
 def _systemd_quoted(word: str) -> str:
-    """Return a word in the quotes of systemd."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_escape_specifiers(escaped)}"'
 
 
 def _escape_specifiers(text: str) -> str:
-    """Return the text with specifiers of systemd escaped."""
     return text.replace("%", "%%")

@@ -99,7 +99,6 @@ def _evidence_groups(view: RunView) -> Iterator[SameEvidence]:
 
 
 def _missing_assertions(view: RunView, refs: References) -> Iterator[Element]:
-    """Yield the desired assertions without a fact."""
     entries = []
     for goal in view.goals:
         known = {fact.assertion for fact in view.facts[goal.id]}

@@ -261,7 +261,6 @@ def _reason_suffix(reason: str | None) -> str:
 
 
 def _first_line(text: str | None, command: str) -> str:
-    """Return the first line, with the command that shows the others if there are any."""
     first, _, rest = (text or "").strip().partition("\n")
     return f"{first} (more: `{command}`)" if rest else first
 

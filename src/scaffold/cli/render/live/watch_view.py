@@ -64,7 +64,6 @@ def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
 
 
 def _count_done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
-    """Return the numbers of completed actions and of all actions."""
     done = sum(goal.status_counts.get("completed", 0) for goal in goals)
     return done, sum(sum(goal.status_counts.values()) for goal in goals)
 
@@ -90,7 +89,6 @@ def _goal_lines(goal: GoalProgress, layout: Layout) -> list[str]:
 
 
 def _wait_lines(view: RunSummary, layout: Layout) -> Iterator[str]:
-    """Yield what the run waits for, and how it is ending."""
     if view.inbox:
         items = f"{count_of(len(view.inbox), 'item')} wait{'s' * (len(view.inbox) == 1)}"
         yield from layout.wrap(f"  {status_mark('blocked')} ", f"needs you: {items}, `scaffold inbox`")

@@ -186,7 +186,6 @@ class SupervisorPool:
         return self._context.store.goals.get(goal.id) or goal
 
     def _process_groups(self, goals: Iterable[Goal]) -> Iterator[Sequence[Goal]]:
-        """Yield the goals that share a process."""
         shared: list[Goal] = []
         for goal in goals:
             if self._crashes.needs_own_process(goal.id):

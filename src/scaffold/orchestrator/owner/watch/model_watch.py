@@ -112,7 +112,6 @@ class ModelWatch:
         self._told = waits_for
 
     def _is_away(self) -> bool:
-        """Return whether each endpoint is parked, or does not answer."""
         states = self._states.values()
         return bool(states) and all(is_unavailable(each) or self._cooldown_s(each) > 0.0 for each in states)
 

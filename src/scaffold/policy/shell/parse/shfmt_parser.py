@@ -193,7 +193,6 @@ def _quoted_word(part: _Tree, variables: Variables) -> Word:
 
 
 def _variable_value(part: _Tree, variables: Variables, *, quoted: bool) -> Word:
-    """Return the value of a plain `$name` or `${name}`."""
     name = part.get("Param", {}).get("Value", "")
     value = value_of(name, variables, quoted=quoted) if set(part) <= _PLAIN_VARIABLE else None
     if value is None:

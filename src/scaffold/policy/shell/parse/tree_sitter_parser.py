@@ -209,7 +209,6 @@ def _read_simple(node: Node, link: Connector, variables: Variables) -> SimpleCom
 
 
 def _command_parts(node: Node) -> Iterator[Node]:
-    """Yield the words, assignments and redirects of a command in order."""
     if node.type != "test_command":
         for child in node.children:
             yield from child.children if child.type == "command_name" else (child,)

@@ -92,7 +92,6 @@ class _SedScript:
             raise _Unclear
 
     def _read_address(self) -> bool:
-        """Read an address and return whether there is one."""
         char = self._peek()
         if char == "$":
             self._take()

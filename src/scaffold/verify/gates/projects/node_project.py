@@ -92,7 +92,6 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
 
 
 def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
-    """Return the script that the gate runs, or the file that configures the TypeScript compiler."""
     name = gate.command.rpartition(" ")[2]
     if name not in scripts:
         return Reason(f"{folder}/tsconfig.json" if folder else "tsconfig.json", "configures TypeScript")
