@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,8 @@ def test_a_killed_run_leaves_no_hook_and_has_its_hooks_again_when_it_is_resumed(
     assert wait_until(lambda: hook_processes("sleep 77.7")), scenario.said()
     for pid in scenario.processes():
         if "sleep 77.7" not in _command_line(Path("/proc", str(pid))):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended with the one before it
+                os.kill(pid, signal.SIGKILL)
     run.wait()
     assert wait_until(lambda: not hook_processes("sleep 77.7"))
     script.unlink()

@@ -16,7 +16,7 @@ BARE = {
     "effects": ["kept_there"],
     "verification_intent": "two lines",
 }
-POINTS = {"drafting": 28, "refining": 32}
+POINTS = {"drafting": 26, "refining": 32}
 """How many points each phase has: its two ends, and each change between."""
 
 

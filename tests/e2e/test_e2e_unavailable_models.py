@@ -193,8 +193,7 @@ async def test_what_is_queued_while_the_model_is_limited_starts_when_it_is_back(
     async with serve("anthropic", trouble) as server:
         process = await start(scenario, server, *plan_args(scenario, server))
         await seen_while(process, scenario, lambda run: (run["reason"] or "").startswith("waits for"))
-        for pid in scenario.processes():
-            os.kill(pid, signal.SIGKILL)
+        scenario.kill_all_but()
         await finished(process)
         code, out = await finished(await start(scenario, server, "resume"))
     assert code == 0, out
