@@ -29,8 +29,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
             lambda: _cpu_s([sys.executable, "-m", "scaffold", "--help"], cwd=folder),
             lambda: _cpu_s([sys.executable, "-m", "scaffold", "status"], cwd=folder),
         )
-    yield row("command-help", help_ * 1000, nothing * 1000, unit="ms CPU", goal=7.0)
-    yield row("command-status", status * 1000, nothing * 1000, unit="ms CPU", goal=12.0)
+    yield row("command-help", help_ * 1000, nothing * 1000, unit="ms CPU", goal=5.0)
+    yield row("command-status", status * 1000, nothing * 1000, unit="ms CPU", goal=8.0)
 
 
 def lay_out(repository: Path) -> None:

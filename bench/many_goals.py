@@ -23,7 +23,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         cpu_ms(*many, files) / (many[0] * many[1]),
         cpu_ms(*few, files) / (few[0] * few[1]),
         unit="ms CPU each",
-        goal=5.0 if quick else 1.3,
+        goal=5.0 if quick else 1.1,
     )
 
 

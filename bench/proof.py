@@ -40,7 +40,7 @@ IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
 TEST = Gate(kind="test", command=f"{sys.executable} -m unittest discover -q", runner="unittest")
 ENVIRONMENT = CheckEnvironment(fingerprint="bench")
 SELECTION_LIMIT_S = 0.5
-OVERHEAD_LIMIT_S = 0.2
+OVERHEAD_LIMIT_S = 0.15
 LANDED_LIMIT_S = 3.0
 """All of what an action's proof costs beside the commands that it runs."""
 FEW, MANY = 500, 5_000

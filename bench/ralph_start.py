@@ -104,7 +104,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def _starts(setup: RalphSetup, where: str) -> Iterator[Row]:
     small: Sequence[str | Path] = [PYTHON, HERE / "peers" / "smolagents_start.py", str(setup.provider.port), TASK]
     codex: Sequence[str | Path] = [CODEX, "exec", "--skip-git-repo-check", TASK]
-    for peer, argv, goal in (("codex", codex, 1.0), ("smolagents", small, 1 / 3)):
+    for peer, argv, goal in (("codex", codex, 0.65 if where else 0.6), ("smolagents", small, 1 / 3)):
         bench = f"ralph-start{where}-against-{peer}"
         if missing(Path(argv[0]), bench):
             continue

@@ -27,7 +27,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         mine, least, few, many = medians(
             rounds, each(agent, turns), each(bare, turns), each(agent, short), each(agent, long)
         )
-        yield row(f"ralph-turn-of-{turns}", mine, least, unit="ms CPU", goal=3.0)
+        yield row(f"ralph-turn-of-{turns}", mine, least, unit="ms CPU", goal=2.0)
         yield row(f"ralph-turn-of-{long}-against-{short}", many, few, unit="ms CPU", goal=1.5)
         for peer in () if quick else PEERS:
             bench = f"ralph-turn-against-{peer}"

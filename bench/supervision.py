@@ -13,7 +13,7 @@ from row import Row, row
 from scaffold.orchestrator.owner.run_lease import LEASE_S
 from scratch_run import ScratchRun
 
-MOST_CPU_MS = 50.0
+MOST_CPU_MS = 40.0
 """For an action, without the time of a model."""
 TAKEOVER_S = LEASE_S + 1.0
 WORKERS = 6
