@@ -287,7 +287,7 @@ async def test_tls_reaches_the_server_directly_and_through_a_tunnel(certificate,
         for _ in range(2):
             async with wire.post(post(f"https://127.0.0.1:{ports[0]}/v1/a b?q=ü")) as answer:
                 assert await answer.read() == b"POST /v1/a%20b?q=%C3%BC HTTP/1.1"
-        assert len(wire.opened) == 1
+        assert len(wire.kept) == 1
         await wire.close()
         await asyncio.sleep(0.05)  # in which the servers close their ends
 
@@ -297,16 +297,15 @@ class TunnelledTransport(Transport):
 
     def __init__(self, environ):
         super().__init__({})
-        self.opened = set()
         self._environ = environ
 
     def _way(self, url):
         way = ProxySettings(self._environ).way(url.replace("127.0.0.1", "models.example"))
         return structs.replace(way, server=structs.replace(way.server, host="127.0.0.1"))
 
-    def _keep_connection(self, connection):
-        self.opened.add(connection)
-        super()._keep_connection(connection)
+    @property
+    def kept(self):
+        return [each for connections in self._idle.values() for each in connections]
 
 
 async def test_what_a_server_says_before_it_has_read_the_request_is_heard():
