@@ -18,8 +18,10 @@ TESTS = {
 }
 NEEDS_MORE = {
     **TESTS,
-    "test_more.py": "import a_module_nobody_has\n\n\ndef test_more():\n    assert a_module_nobody_has\n",
+    "rates.py": "import a_module_nobody_has\n\nRATES = a_module_nobody_has.rates()\n",
+    "test_more.py": "from rates import RATES\n\n\ndef test_more():\n    assert RATES\n",
 }
+"""A module that only a test asks for may be what the work is to write; one that the code asks for is missing."""
 UNHELD = ("--sandbox", "off", "--yolo")
 """In a sandbox a gate would not see the files by which these tests talk to it."""
 DOUBLE = "def double(a):\n    return 2 * a\n"
