@@ -77,14 +77,14 @@ def share_slots(store: Store, run: Run, among: Collection[GoalId] | None = None)
 def free_slots_of_run(store: Store, run: Run) -> int:
     """Return how many attempts may start in the run as a whole."""
     slots = store.attempts.slots(run.id).values()
-    waiting = store.attempts.count_waiting_to_land(run.id)
+    waiting = store.attempts.ids_waiting_to_land(run.id)
     taken = sum(use.taken for use in slots)
-    unlanded = sum(use.working for use in slots) + waiting
+    unlanded = sum(use.working for use in slots) + len(waiting)
     free = slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)
-    return free - 1 if free and waiting == 1 and _lands_as_proven(store, run) else free
+    return free - 1 if free and len(waiting) == 1 and _lands_as_proven(store, run, *waiting) else free
 
 
-def _lands_as_proven(store: Store, run: Run) -> bool:
+def _lands_as_proven(store: Store, run: Run, only: AttemptId) -> bool:
     """Return whether the only candidate lands without any check, on the tip on which its gates have run.
 
     What would start in that moment, without its work, would have to be proven twice: where it is done and as it lands.
@@ -92,10 +92,11 @@ def _lands_as_proven(store: Store, run: Run) -> bool:
     # A human's answer may take long, and an agent that finds no slot has paid for looking.
     if run.settings.human_reviews or _is_agent_run(run):
         return False
-    (candidate,) = store.attempts.waiting_to_land(run.id)
-    proven = candidate.verification
+    candidate = store.attempts.get(only)
+    if candidate is None or (proven := candidate.verification) is None:
+        return False
     tip = last_landed(store, run) or run.base_sha
-    return proven is not None and bool(proven.proof_key and proven.gates) and candidate.base_sha == tip
+    return bool(proven.proof_key and proven.gates) and candidate.base_sha == tip
 
 
 def _is_agent_run(run: Run) -> bool:
