@@ -66,7 +66,7 @@ class ChangedRepository(Struct, frozen=True):
         find = self.store.baselines.find if known else lambda *_: None
         base = structs.replace(self._tree, commit=self.base)
         keep = partial(self._keep, await commits.tree_of(base.git, self.base))
-        means = BaselineInputs(find_gate_run=find, slots=self.slots, on_gate_run=keep)
+        means = BaselineInputs(checkout=base.git, find_gate_run=find, slots=self.slots, on_gate_run=keep)
         start = perf_counter()
         found = await capture_baseline(DetectedGates(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
         taken = perf_counter() - start

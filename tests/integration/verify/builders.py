@@ -225,7 +225,8 @@ class CandidateRepository:
             self.reported.append((run.gate.name, reused))
             self.keep(run, tree_id)
 
-        means = BaselineInputs(find_gate_run=self.find, slots=self.slots, on_gate_run=report)
+        own = self.harness.context.git
+        means = BaselineInputs(checkout=own, find_gate_run=self.find, slots=self.slots, on_gate_run=report)
         detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
         return await capture_baseline(
             detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out

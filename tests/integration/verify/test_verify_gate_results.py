@@ -166,6 +166,36 @@ async def test_an_import_error_at_the_base_is_no_baseline(candidates):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "ignored"),
+    [
+        ({"calc/__init__.py": "from calc import local\n"}, []),
+        ({"calc/__init__.py": "from calc import (\n    local,\n)\n"}, []),
+        ({"calc/__init__.py": "", "calc/shop.py": "from . import local\n"}, []),
+        ({"calc/__init__.py": ""}, ["calc/local.py"]),
+    ],
+    ids=["code", "several lines", "relative", "made by a build"],
+)
+async def test_a_name_that_code_asks_for_or_a_build_makes_is_missing_and_not_to_come(candidates, code, ignored):
+    """AL-10: only what tests alone ask for is written by the work."""
+    tests = {"test_calc.py": "from calc import local\n\n\ndef test_it():\n    assert local\n"}
+    base = await candidates.commit({**code, **tests, ".gitignore": "calc/local.py\n"})
+    for path in ignored:
+        (candidates.harness.context.git.cwd / path).write_text("")
+    problem = await candidates.capture(base)
+    assert isinstance(problem, NotReady)
+    assert "`local` cannot be imported" in problem.what
+
+
+@pytest.mark.slow
+async def test_a_name_that_only_tests_ask_for_is_to_come(candidates):
+    """AL-10: tests written first are red, also where code imports another thing of the same name."""
+    code = {"calc/__init__.py": "", "calc/shop.py": "from other import local\n", "other.py": "local = 1\n"}
+    tests = {"test_calc.py": "from calc import local\n\n\ndef test_it():\n    assert local\n"}
+    assert isinstance(await candidates.capture(await candidates.commit(code | tests)), BaselineResult)
+
+
+@pytest.mark.slow
 async def test_tests_without_a_single_pass_are_no_baseline(candidates):
     """AL-10: nothing can be inferred from such tests, unless one of them judged the code: it was written first."""
     base = await candidates.commit({"test_it.py": "def test_it():\n    raise OSError('no such device')\n"})

@@ -92,9 +92,9 @@ def test_code_that_is_to_come_is_no_missing_dependency():
     """AL-10: unless something else is missing, too."""
     said = "ImportError: cannot import name 'area' from 'shape'\nNo module named 'colour'\n"
     red = run(problem="error", unloaded=("test_shape.py",), detail=said)
-    assert unready_reason(red, given=False, to_come={"shape", "colour"}) is None
+    assert unready_reason(red, given=False, to_come={"shape.area", "colour"}) is None
     for more, named in (("", "`colour` is not installed"), ("ECONNREFUSED 127.0.0.1:5432", "no service answers")):
-        known = {"shape"} if not more else {"shape", "colour"}
+        known = {"shape.area"} if not more else {"shape.area", "colour"}
         problem = unready_reason(run(problem="error", unloaded=("a",), detail=said + more), given=False, to_come=known)
         assert problem is not None
         assert named in problem.what

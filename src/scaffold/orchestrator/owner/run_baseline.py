@@ -196,7 +196,11 @@ def _baseline_inputs(context: RunContext, run: Run, tree: TreeId) -> BaselineInp
 
     find, gates = context.store.baselines.find, run.settings.gates
     return BaselineInputs(
-        find_gate_run=find, slots=context.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s
+        checkout=context.git,
+        find_gate_run=find,
+        slots=context.slots(gates.slots),
+        on_gate_run=record,
+        timeout_s=gates.timeout_s,
     )
 
 

@@ -15,6 +15,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.proof.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.proof.not_ready import ENVIRONMENT_NOT_READY
 from scaffold.git import commits
+from scaffold.git.client.command_line import Git
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.verify.check_readiness import NotReady
@@ -51,6 +52,8 @@ ASKING = (
     r"|[\"'](?:[^\"'\n]*/)?{0}(?:\.\w+|/[^\"'\n]*)?[\"']"
 )
 """How Python, and in quotes others, import what has this name."""
+ASKING_OF = r"^\s*from\s+(?:\.+|[\w.]*\b{1})\s+import\s*(?:\([^)]*|[^\n]*)\b{0}\b"
+"""How Python imports a name from a module with this last name."""
 MAX_CODE_NAMES = 20
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
@@ -88,6 +91,8 @@ _SERVICE = re.compile(
 class BaselineInputs(Struct, frozen=True, kw_only=True):
     """The collaborators and options for capturing a baseline."""
 
+    checkout: Git
+    """The user's checkout, which has files that git ignores."""
     find_gate_run: GateRunLookup
     slots: Slots
     on_gate_run: Callable[[GateRun, bool], None]
@@ -132,7 +137,8 @@ async def capture_baseline(
             known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
         )
         # Not stored: the next try may no longer have a problem of the environment.
-        if problem := await _unready_gate(run, tree, given=gate.name in detection.given, setup=left_out):
+        given = gate.name in detection.given
+        if problem := await _unready_gate(run, tree, inputs.checkout, given=given, setup=left_out):
             return problem
         # Tests written first: what could not be loaded is red, and the other tests count.
         run = with_known_unloaded(run, run)
@@ -244,18 +250,18 @@ def missing_dependency(output: str, to_come: Collection[str] = ()) -> str | None
 
 
 def _named_code(found: re.Match[str]) -> str:
-    return str(found.groupdict().get("of") or found[1])
+    return ".".join(filter(None, (found.groupdict().get("of"), found[1])))
 
 
-async def code_to_come(run: GateRun, tree: Tree) -> frozenset[str]:
+async def code_to_come(run: GateRun, tree: Tree, checkout: Git) -> frozenset[str]:
     """Return the names of code that a run could not load and that only tests of its tree ask for.
 
     They are written before the code, which the work is to bring. What other code or a manifest asks for is a
-    dependency, and what git ignores is made by a build.
+    dependency, and what the user's `checkout` has although git ignores it is made by a build, or the user's own.
     """
     text = _said(run)
     found = [each for pattern, _ in CODE_PATTERNS for each in re.finditer(pattern, text)][:MAX_CODE_NAMES]
-    if not found or await ignored_module(tree.git, text):
+    if not found or await ignored_module(checkout, text):
         return frozenset()
     entries = (await declared_dependencies(tree.git, tree.commit)).values()
     needed = {_plain_name(name) for name in names_of(tuple(chain.from_iterable(entries)))}
@@ -266,19 +272,18 @@ async def code_to_come(run: GateRun, tree: Tree) -> frozenset[str]:
 
 async def _is_to_come(found: re.Match[str], needed: Collection[str], own: Collection[str], tree: Tree) -> bool:
     """Return whether only tests ask for code; `needed` are declared dependencies, `own` the names of own modules."""
-    name = _named_code(found)
-    first = name.partition(".")[0]
-    if "of" in found.groupdict():
-        return first in own
-    # A module that is there is not found for another reason.
-    if name in own:
+    name, of = found[1], found.groupdict().get("of")
+    first = (of or name).partition(".")[0]
+    if of is not None:
+        word, asking = name, ASKING_OF.format(re.escape(name), re.escape(of.rpartition(".")[2]))
+    else:
+        word = PurePosixPath(name).stem if "/" in name else name.rpartition(".")[2] if first in own else first
+        asking = ASKING.format(re.escape(word))
+    # A name is to come in a module of ours; a module that is there is not found for another reason.
+    if (first not in own) if of is not None else (name in own or _plain_name(word) in needed):
         return False
-    word = PurePosixPath(name).stem if "/" in name else name.rpartition(".")[2] if first in own else first
-    if _plain_name(word) in needed:
-        return False
-    asking = re.compile(ASKING.format(re.escape(word)), re.MULTILINE)
     paths = [path for path in await files_holding(tree.git, [word], "-w") if not is_test(path)]
-    return not any(asking.search(read_text(tree.git.cwd / path)) for path in paths)
+    return not any(re.search(asking, read_text(tree.git.cwd / path), re.MULTILINE) for path in paths)
 
 
 def _plain_name(name: str) -> str:
@@ -307,10 +312,12 @@ def unready_reason(
     )
 
 
-async def _unready_gate(run: GateRun, tree: Tree, *, given: bool, setup: Sequence[str]) -> NotReady | None:
+async def _unready_gate(
+    run: GateRun, tree: Tree, checkout: Git, *, given: bool, setup: Sequence[str]
+) -> NotReady | None:
     """Return why a gate's run is unusable, with the program that is missing or the path that is hidden; or None."""
     # Without its set-up nothing can be said of what is not installed.
-    to_come = frozenset[str]() if setup else await code_to_come(run, tree)
+    to_come = frozenset[str]() if setup else await code_to_come(run, tree, checkout)
     problem, missing = unready_reason(run, given=given, setup=setup, to_come=to_come), None
     if problem or ((given or run.gate.kind == "test") and run.gate.runner == "exit" and run.exit_code):
         missing = await missing_by_output(run.exit_code, run.detail, tree)
