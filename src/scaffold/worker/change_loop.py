@@ -130,7 +130,9 @@ class ChangeLoop:
         """The latest iteration that passed."""
         self._hooks = HookFixes(place, records, judges.verifier.keep_hook_run)
         self._ignored: Mapping[str, IgnoreRule] = {}
-        """The files of the agent that git ignores."""
+        """The files of the present work that git ignores."""
+        self._given_up: AttemptEnd | None = None
+        """Why what passed is handed in although its agent went on, if it is."""
         self._answers = [""]
         """The agent's answers, latest last."""
         self._failure: Verification | None = None
@@ -147,6 +149,8 @@ class ChangeLoop:
         self._records.enter("executing")
         if self._kept.progress:
             self._resume(msgspec.json.decode(self._kept.progress, type=LoopProgress))
+        if self._given_up is not None:
+            return await self._last_passed_or(self._given_up)
         prompt = self._kept.turn or await self._first_prompt()
         if not self._kept.progress:
             self._kept.note_next(self._progress())
@@ -169,14 +173,16 @@ class ChangeLoop:
                     assert_never(move)
         return AttemptEnd("contract_failed", "the tier allows no iterations")
 
-    def _progress(self, verified: Verification | None = None) -> LoopProgress:
+    def _progress(self) -> LoopProgress:
         return LoopProgress(
             iteration=self._iteration,
             before=str(self._start.left),
             last=None if self._last is self._start else self._last,
             passed=self._passed,
             failure=self._failure,
-            verified=verified,
+            known=self._verifier.known,
+            ignored=self._ignored,
+            given_up=self._given_up,
         )
 
     def _resume(self, progress: LoopProgress) -> None:
@@ -184,8 +190,8 @@ class ChangeLoop:
         self._start = structs.replace(self._start, left=progress.before)
         self._last = progress.last or self._start
         self._passed, self._failure = progress.passed, progress.failure
-        if progress.verified is not None:
-            self._verifier.know(progress.verified)
+        self._ignored, self._given_up = progress.ignored, progress.given_up
+        self._verifier.known.update(progress.known)
 
     async def _first_prompt(self) -> str:
         # A change that a human rejected is where the agent begins, not a fresh base.
@@ -224,7 +230,8 @@ class ChangeLoop:
         records.answered(finish.text, iteration=iteration, edits=edits)
         self._answers.append(finish.text)
         work = await commit_work(self._place, self._records)
-        self._ignored = work.ignored if isinstance(work, WorkCommit) else {}
+        if isinstance(work, WorkCommit):
+            self._ignored = {**self._ignored, **work.ignored}
         # Before its checks: what they would find is perhaps what the steps are for.
         if isinstance(work, WorkCommit) and edits is not None and repeats_step(records, edits):
             records.enter("verifying")
@@ -233,7 +240,7 @@ class ChangeLoop:
             work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
-            work = WorkCommit(hooked.head, hooked.tree, work.ignored)
+            work = WorkCommit(hooked.head, hooked.tree)
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
         if isinstance(work, WorkCommit):
@@ -290,11 +297,12 @@ class ChangeLoop:
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
         verification = await self._verify_work(work.head)
-        if detail := ignored_text(work.ignored):
+        if detail := ignored_text(self._ignored):
             named_files = CheckResult(name=IGNORED_FILES, verdict="warn", detail=detail)
             verification = structs.replace(verification, results=(*verification.results, named_files))
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
+            self._kept.note(self._progress())
             verification = await accepted_by_hooks(
                 self._capabilities.extensions, self._records.task.action, verification
             )
@@ -311,9 +319,7 @@ class ChangeLoop:
 
     async def _verify_work(self, head: Commit) -> Verification:
         # If only lost tests block the work, the second reviewer may agree to their loss.
-        found = await self._verifier.verify(head)
-        if found.passed:
-            self._kept.note(self._progress(found))
+        found = await self._verified(head)
         lost = blocking_losses(found)
         if not lost or self._judges.second is None:
             return found
@@ -324,8 +330,15 @@ class ChangeLoop:
         await worktree.restore(self._workspace.git, head)
         if not judged.accepted:
             return judged
-        again = await self._verifier.verify(head, accepted=lost)
+        again = await self._verified(head, accepted=lost)
         return structs.replace(again, review=judged.review)
+
+    async def _verified(self, head: Commit, *, accepted: tuple[str, ...] = ()) -> Verification:
+        # Kept whatever it shows, and before anyone is asked about it: a second run prints other times and finds other
+        # doubts, so that what was answered for money would not be an answer to what is asked then.
+        found = await self._verifier.verify(head, accepted=accepted)
+        self._kept.note(self._progress())
+        return found
 
     async def _left_to_human(self, found: Verification, lost: tuple[str, ...]) -> CandidateReady | AttemptEnd:
         records, workspace = self._records, self._workspace
@@ -336,7 +349,7 @@ class ChangeLoop:
             return AttemptEnd("gate_failed", f"a human rejected the loss of {named(lost)}{why}")
         records.enter("executing")
         records.enter("verifying")
-        agreed = await self._verifier.verify(found.commit, accepted=lost)
+        agreed = await self._verified(found.commit, accepted=lost)
         if not agreed.passed:
             return AttemptEnd(_failed_outcome(agreed), summarize_failures(agreed))
         return await self._hand_in(structs.replace(agreed, reviewed=True))
@@ -354,6 +367,8 @@ class ChangeLoop:
         if last.critique is None:
             self._failure = last.verification
         self._iteration += 1
+        self._verifier.known.clear()
+        self._ignored = {}
         self._kept.note_next(self._progress())
         if last.critique is not None:
             return improve_prompt(last.critique)
@@ -384,6 +399,8 @@ class ChangeLoop:
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         if self._passed is None:
             return gave_up
+        self._given_up = gave_up
+        self._kept.note(self._progress())
         records, task = self._records, self._records.task
         # The unfinished improvement gets a rescue ref; what is handed in is older.
         await rescue_work(records.run_context, task.run, task.attempt.id)

@@ -71,7 +71,8 @@ class AttemptVerifier:
         """What the checks could not start on the base, and the work may bring."""
         self._clean = False
         """Whether the checkout of the latest proof is certainly what a new one would be."""
-        self._known: Verification | None = None
+        self.known: dict[str, Verification] = {}
+        """What is known of the present work, by its proof key: none of it is verified again, also not after a crash."""
         self._runs: dict[tuple[str, str, TreeId, str], GateRun] = {}
 
     @classmethod
@@ -112,23 +113,21 @@ class AttemptVerifier:
         """The contract in force; None if there is none."""
         return contract_in_force(self._records.store, self._records.task.action.id)
 
-    def know(self, verified: Verification) -> None:
-        """Do not repeat this verification of an earlier attempt: of the same tree, on the same terms."""
-        self._known = verified
-
     async def verify(self, head: Commit, *, accepted: Collection[str] = ()) -> Verification:
         """Verify the commit in a clean, provisioned worktree; tests named in `accepted` may be lost.
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        async with self._place.activities.during(PROVING):
-            return await self._verify_commit(head, accepted)
-
-    async def _verify_commit(self, head: Commit, accepted: Collection[str]) -> Verification:
         terms, place = self._proof_request(head, accepted), self._place.workspace
-        known = self._known
-        if known and known.proof_key and known.proof_key == await proof_key(terms, place.git, place.base, head):
-            return msgspec.structs.replace(known, commit=head)
+        key = await proof_key(terms, place.git, place.base, head)
+        if key in self.known:
+            return msgspec.structs.replace(self.known[key], commit=head)
+        async with self._place.activities.during(PROVING):
+            found = await self._verify_commit(head, terms, key)
+        self.known[key] = found
+        return found
+
+    async def _verify_commit(self, head: Commit, terms: ProofRequest, key: str) -> Verification:
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:
@@ -141,7 +140,7 @@ class AttemptVerifier:
         tree = await clean_tree(head)
         clean = self._clean
         verification = await self._prove_tree(request, tree)
-        verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
+        verification = msgspec.structs.replace(verification, accepted=tuple(sorted(terms.accepted_losses)))
         # Without commands there is nothing to repeat.
         if verification.passed and (verification.gates or (request.contract and request.contract.commands)):
             async with request.pinned_meanwhile():
@@ -156,7 +155,6 @@ class AttemptVerifier:
         if not verification.passed:
             await worktree.restore(tree.git, head)
         elif clean:
-            key = await proof_key(terms, tree.git, tree.base, head)
             verification = msgspec.structs.replace(verification, proof_key=key)
         compared = await self._compared_with_new_tests(verification, clean_tree)
         return await with_unchanged_behaviour(compared, tree.git, tree.base, compared.gates)

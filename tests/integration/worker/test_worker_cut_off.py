@@ -3,16 +3,19 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.conversation import ToolResult
-from scaffold.llm.cassette_model import CassetteEntry
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal, poll_until
 
 WRITES = call_entry(1, ("write_file", {"path": "a", "content": "made\n"}))
 DONE = CassetteEntry(text="done")
+LITTER = {"path": "run.log", "content": "x\n"}
 
 
 async def begin(harness, check, **settings):
@@ -70,3 +73,55 @@ async def test_a_command_that_is_killed_is_not_run_again_where_nobody_knows_what
     assert "unknown whether this ran" in results[1].content
     assert (request.caller.turn, begun.read_text()) == (2, "once\n")
     assert [await harness.show(f"{ending.head}:{name}") for name in "ab"] == ["made", "after"]
+
+
+class Interrupted:
+    """A model that never answers the requests of one role."""
+
+    def __init__(self, inner, role):
+        self._inner, self._role, self.is_reached = inner, role, False
+        self.window_tokens, self.is_small = None, False
+
+    def estimate(self, request):
+        return self._inner.estimate(request)
+
+    async def reply(self, request, on_delta):
+        if request.caller.role == self._role:
+            self.is_reached = True
+            await asyncio.Event().wait()
+        return await self._inner.reply(request, on_delta)
+
+
+def judged_model(score):
+    """Return what a model says of work that fails, then passes; a critic scores it, and its improvement breaks off."""
+    better = call_entry(3, ("write_file", {"path": "a", "content": "good\n"}), ("write_file", LITTER))
+    said = {2: CassetteEntry(text="early"), 4: CassetteEntry(text="done")}
+    worker = [structs.replace(each, when=RequestMatcher(role="implementation", turn=at)) for at, each in said.items()]
+    advice = {"critic": f"Total: {score}/9", "learner": "a | must be | good"}
+    advisers = [CassetteEntry(when=RequestMatcher(role=role), text=text) for role, text in advice.items()]
+    return RecordingModel(cassette_model(*advisers, WRITES, better, *worker))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("role", "score", "repeated"),
+    [("critic", 9, ["critic", "learner"]), ("learner", 9, ["learner"]), ("learner", 3, ["learner"])],
+)
+async def test_nothing_that_judged_finished_work_is_paid_again(harness, tmp_path, role, score, repeated):
+    """BX-15, SC-20: though its checks would say something else now, and files that git ignores are gone.
+
+    An improvement that was given up is not tried again, either.
+    """
+    await harness.sh("echo '*.log' > .gitignore; git add .gitignore; git commit -qm ignored")
+    warns = tmp_path / "warns"
+    checks = (Check(command="grep -q good a"), Check(command=f"test ! -e {warns}", required=False))
+    settings = {"critic": True, "threshold": 7, "extract": True, "sandbox": "off"}
+    run = await harness.own(goal("g", act("a", contract=Contract(commands=checks))), **settings)
+    model = Interrupted(judged_model(score), role)
+    await cut_off(harness, run, model, lambda: model.is_reached)
+    warns.touch()
+    again = judged_model(score)
+    ending = await harness.execute(await harness.queue(run, "a"), again)
+    assert isinstance(ending, CandidateReady), ending
+    assert [each.caller.role for each in again.requests] == repeated
+    assert await harness.show(f"{ending.head}:a") == "good"

@@ -47,8 +47,11 @@ class KeptWork:
             self._records.store.kept_turns.keep(attempt.id, turn, self.progress)
 
     def note(self, progress: msgspec.Struct) -> None:
-        """Store how far the work of the present turn is judged."""
+        """Store how far the work of the present turn is judged, unless that is stored already."""
+        stored = self.progress
         self.note_next(progress)
+        if self.progress == stored:
+            return
         with self._records.transaction() as attempt:
             self._records.store.kept_turns.keep_progress(attempt.id, self.progress)
 

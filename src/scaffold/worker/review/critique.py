@@ -1,13 +1,15 @@
 """Reading a critic's answer, and deciding the change loop's next step. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.model import CriticScore
 from scaffold.core.proof.contract import Verification
+from scaffold.git.ignored_files import IgnoreRule
+from scaffold.run.failures.attempt_end import AttemptEnd
 
 CRITERIA = ("correctness", "readability", "edge cases")
 MIN_SCORE, MAX_SCORE = 1, 3
@@ -95,8 +97,12 @@ class LoopProgress(Struct, frozen=True, kw_only=True):
     """The iteration before this one; None before the first has ended."""
     passed: IterationResult | None = None
     failure: Verification | None = None
-    verified: Verification | None = None
-    """The latest verification of work that passed."""
+    known: Mapping[str, Verification] = {}
+    """The verifications of the present work, by proof key: what agents are asked about it repeats them."""
+    ignored: Mapping[str, IgnoreRule] = {}
+    """The files of the present work that git ignores, which may be gone."""
+    given_up: AttemptEnd | None = None
+    """Why an improvement was given up, so that what passed before it is handed in; None if it was not."""
 
 
 class MalformedCritique(Struct, frozen=True):

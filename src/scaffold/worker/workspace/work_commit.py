@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
@@ -51,7 +51,8 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
         )
         # Checking the work deletes them, as a new checkout would not have them.
         made = await archive_ignored(records.run_context, records.task.run, records.task.attempt, git)
-        ignored = await ignoring_rules(git, made)
+        rules = await ignoring_rules(git, made)
+        ignored = {utf8_safe(path): IgnoreRule(*map(utf8_safe, structs.astuple(rule))) for path, rule in rules.items()}
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
