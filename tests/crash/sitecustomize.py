@@ -8,8 +8,9 @@ of an attempt is one; `drafting` and `refining` a contract are phases with point
 those in the file `CRASH_KNOWN`. With `CRASH_CALLER` only those count whose place in the source contains it. With
 `CRASH_OWNER`, the path of a file of ours, it is not who passes the point that
 dies, but the command that was started by hand; with `CRASH_ALL` both do. `CRASH_SIGNAL` names another signal than
-SIGKILL. With `CRASH_FILE`, a part of a path, only a file with such a path is one that is replaced: when the new one is
-complete, and in place.
+SIGKILL. With `CRASH_STAYS` who passes the point and does not die comes no further until it is ended. With
+`CRASH_REMOVE`, the cache, nobody dies: the worktrees in it are removed. With `CRASH_FILE`, a part of a path,
+only a file with such a path is one that is replaced: when the new one is complete, and in place.
 """
 
 import fcntl
@@ -44,8 +45,22 @@ def point(name: str) -> None:
         counter.write(f"{name}\n")
         counter.flush()
         if len(passed) + 1 == int(os.environ["CRASH_AT"]):
-            for pid in _victims():
-                os.kill(pid, signal.Signals[os.environ.get("CRASH_SIGNAL", "SIGKILL")])
+            _harm(name)
+
+
+def _harm(name: str) -> None:
+    if "CRASH_REMOVE" in os.environ:
+        from scaffold.host.atomic_files import delete_path
+
+        for worktree in Path(os.environ["CRASH_REMOVE"]).glob("runs/*/*/attempts/*"):
+            delete_path(worktree)
+        return
+    victims = _victims()
+    for pid in victims:
+        os.kill(pid, signal.Signals[os.environ.get("CRASH_SIGNAL", "SIGKILL")])
+    # The owner could not write if the transaction stayed open.
+    while "CRASH_STAYS" in os.environ and os.getpid() not in victims and name.partition(" in ")[0] != "before commit":
+        signal.pause()
 
 
 def _known() -> list[str]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 import pytest
 
+from support.crash_points import CrashPoint
 from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 KEYS = ("one", "two", "three", "four", "five", "six")
@@ -88,6 +89,29 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
         assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert "lost" in outcomes(scenario)
+
+
+@pytest.mark.parametrize(
+    ("at", "number"),
+    [
+        ("KeptWork.keep", 2),
+        ("KeptWork.keep", 14),
+        ("commit_work", 2),
+        ("ChangeLoop._evaluate_turn for", 2),
+        ("AttemptRecords.enter for scaffold.worker.change_loop.ChangeLoop._evaluate_turn", 2),
+    ],
+)
+def test_a_worktree_that_is_removed_at_any_moment_is_blamed_on_nobody(scenario, at, number):
+    """AL-27: its agent starts over, and no file that went with it is deleted as its work."""
+    scenario.plan(plan_of(g=[action("one", effects=["one"], check="test -f one.txt")]))
+    scenario.cassette(one=[shell("true"), write("one.txt", "x\n")])
+    point = CrashPoint(scenario, number, CRASH_CALLER=at, CRASH_REMOVE=scenario.cache)
+    with point.armed():
+        assert scenario.call(scenario.run_command("--yes")).returncode == 0, scenario.said()
+    assert len(point.passed()) >= number, "the point was never passed"
+    assert (blamed(scenario), outcomes(scenario)) == (set(), ["lost", "landed"])
+    branch = scenario.status()["run"]["session_branch"]
+    assert scenario.git("ls-tree", "--name-only", branch).split() == ["README.md", "one.txt"]
 
 
 def test_a_cache_folder_that_is_removed_costs_only_time(scenario):

@@ -13,8 +13,8 @@ VICTIMS = {
     "its process": ("SIGKILL", ()),
     "the owner": ("SIGKILL", ("CRASH_OWNER",)),
     "both": ("SIGKILL", ("CRASH_OWNER", "CRASH_ALL")),
-    "the owner by Ctrl-C": ("SIGINT", ("CRASH_OWNER",)),
-    "the owner by SIGTERM": ("SIGTERM", ("CRASH_OWNER",)),
+    "the owner by Ctrl-C": ("SIGINT", ("CRASH_OWNER", "CRASH_STAYS")),
+    "the owner by SIGTERM": ("SIGTERM", ("CRASH_OWNER", "CRASH_STAYS")),
 }
 MOST_RESUMES = 4
 CONTENT = text_entry("critic", "Total: 9/9\nDONE")

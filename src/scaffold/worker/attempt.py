@@ -99,12 +99,13 @@ class Worker:
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._run_in_time()
-        # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
         failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
-        if failed and self._workspace is not None and self._workspace.is_gone:
-            ending = AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
-            with run_context.store.transaction():
-                run_context.store.attempts.begin_anew(attempt.action_id)
+        if failed and self._workspace is not None:
+            try:
+                # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
+                self._workspace.require_present()
+            except GitError as gone:
+                ending = _ending_of(gone)
         match ending:
             # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():

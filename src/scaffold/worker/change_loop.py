@@ -337,6 +337,7 @@ class ChangeLoop:
         # Kept whatever it shows, and before anyone is asked about it: a second run prints other times and finds other
         # doubts, so that what was answered for money would not be an answer to what is asked then.
         found = await self._verifier.verify(head, accepted=accepted)
+        self._workspace.require_present(confined=self._place.sandbox is not None)
         self._kept.note(self._progress())
         return found
 

@@ -2,10 +2,10 @@
 
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from scaffold.agent.model_access import connect_run_model
-from scaffold.core.errors import GitError, PermanentGitError, StaleFence, StoreUnavailable
+from scaffold.core.errors import GitError, PermanentGitError, ScaffoldError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.core.ports import Model
 from scaffold.core.states import AttemptOutcome
@@ -18,6 +18,7 @@ from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.agent.side_agent import SideRole
 from scaffold.worker.attempt import Worker
+from scaffold.worker.workspace.attempt_worktree import rescue_work
 
 
 async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:
@@ -54,8 +55,10 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
             "lost" if isinstance(error, OSError | GitError | StoreUnavailable) else "executor_failed"
         )
         said = error.in_full if isinstance(error, PermanentGitError) else f"{type(error).__name__}: {error}"
-        ending = AttemptEnd(outcome, clean(said), permanent=isinstance(error, PermanentGitError))
-        end_attempt(context.store, task.run, task.attempt.id, ending, fence=task.attempt.fence)
+        ending, pinned = AttemptEnd(outcome, clean(said), permanent=isinstance(error, PermanentGitError)), None
+        with suppress(OSError, ScaffoldError):  # then whoever removes the worktree does it
+            pinned = await rescue_work(context, task.run, task.attempt.id)
+        end_attempt(context.store, task.run, task.attempt.id, ending, head=pinned, fence=task.attempt.fence)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
+from scaffold.core.errors import GitError
 from scaffold.git import refs
 from scaffold.host.atomic_files import delete_path
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
@@ -48,14 +49,16 @@ async def test_a_worktree_that_was_removed_is_known_to_be_gone_although_it_is_th
     """AL-27: git's commands write a `.git` that is missing, and a new folder may have the old one's inode."""
     run = await harness.own(goal("g", act("a")))
     workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
-    assert not workspace.is_gone
+    workspace.require_present()
     pointer = workspace.path / ".git"
     was = pointer.read_bytes()
     delete_path(workspace.path)
-    assert workspace.is_gone
+    with pytest.raises(GitError, match="was removed"):
+        workspace.require_present()
     workspace.path.mkdir()
     pointer.write_bytes(was)
-    assert workspace.is_gone
+    with pytest.raises(GitError, match="was removed"):
+        workspace.require_present()
 
 
 async def test_a_warning_contains_no_secret(harness):

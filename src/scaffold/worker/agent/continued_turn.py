@@ -86,7 +86,8 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> KeptWork:
     if any(calls.values()):
         now = await worktree_fingerprint(place.workspace.git)
         calls = {call: files for call, files in calls.items() if files != now}
-    turn = msgspec.structs.replace(turn, messages=messages, seen=moved(turn.seen), begun=calls, news=restored)
+    seen, opened = moved(turn.seen), place.workspace.opened
+    turn = msgspec.structs.replace(turn, messages=messages, seen=seen, begun=calls, news=restored, worktree=opened)
     # On another base its work has to be judged anew.
     progress = store.kept_turns.progress(before.id) if before.base_sha == place.workspace.base else ""
     with records.transaction(durable=True):

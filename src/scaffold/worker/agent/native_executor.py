@@ -91,7 +91,7 @@ def native_agent(
         for path, version in seen.take_changes().items():
             known.pop(path, None)
             known.update({path: version} if version else {})
-        kept.keep(structs.replace(turn, todos=todos.saved, seen=known))
+        kept.keep(structs.replace(turn, todos=todos.saved, seen=known, worktree=place.workspace.opened))
 
     tools = map(
         capabilities.extensions.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen)

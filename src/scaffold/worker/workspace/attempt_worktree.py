@@ -41,16 +41,18 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     """The commit that the change starts from, earlier steps of a story included."""
     start: Commit
     """The commit at which the attempt begins."""
-    opened: tuple[tuple[int, int], tuple[int, int, int]]
+    opened: tuple[int, ...]
     """Which folder `path` is, and which file its `.git`: others there are not those that were checked out."""
 
-    @property
-    def is_gone(self) -> bool:
-        """Return whether the worktree was removed, or its `.git`, which no agent in a sandbox can remove.
+    def require_present(self, *, confined: bool = True) -> None:
+        """Raise GitError if the worktree was removed, or its `.git`, unless its agent is not `confined` and may do so.
 
-        Also if they are there again: git's commands write a `.git` that is missing.
+        Also if they are there again: git's commands write a `.git` that is missing. Call it before anything that the
+        worktree shows is taken for work, or blamed on it.
         """
-        return _worktree_identity(self.path) != self.opened
+        compared = len(self.opened) if confined else 1
+        if not all(self.opened) or _worktree_identity(self.path)[:compared] != self.opened[:compared]:
+            raise GitError(f"the worktree {self.path} was removed", "Leave the folders of a run to it.")
 
 
 async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
@@ -66,9 +68,10 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
     path = slot.git.cwd
-    return AttemptWorkspace(
-        path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=_worktree_identity(path)
-    )
+    opened = _worktree_identity(path)
+    workspace = AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=opened)
+    workspace.require_present()
+    return workspace
 
 
 @contextlib.asynccontextmanager
@@ -147,19 +150,16 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     if pinned is not None and not await context.git.has_all(pinned, known=attempt.start):
         await refs.delete(context.git, ref, old=pinned)
         pinned = None
-    if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
-        # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
-        # candidate; what the worktree shows then is not, or not only, the work.
+    # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
+    if pinned is None and attempt.phase in UNPINNED_PHASES:
+        # The work ref is set if the worker died while its work was judged, in `pinned_meanwhile`, or just before it
+        # recorded its candidate; what the worktree shows then is not, or not only, the work.
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
-        # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
         pinned = await _pin_rescue(context, run, attempt, aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
-    if pinned is None and attempt.phase in UNPINNED_PHASES and not path.is_dir() and attempt.status != "ended":
-        # Nobody knows what it was, so its agent cannot go on as if it were there. Whoever ends an attempt looks first.
-        with context.store.transaction():
-            context.store.kept_turns.forget(attempt.action_id)
+        _forget_lost_turn(context, attempt, path)
     if attempt.phase in UNPINNED_PHASES:
         # After the pin, as they are less than the work; again if a kill came between.
         await _archive_if_present(context, run, attempt, path)
@@ -192,12 +192,25 @@ async def _pin_rescue(
     async def make() -> Commit | None:
         # If a part of that commit is gone, the worktree still has its files or later ones.
         is_whole = aside is not None and await context.git.has_all(aside, known=known)
-        work = aside if is_whole else await _snapshot_work(context, run, attempt, path)
+        is_there = any(_worktree_identity(path))
+        work = aside if is_whole or not is_there else await _snapshot_work(context, run, attempt, path)
         if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):
             return work
         return await refs.resolve(context.git, ref)  # another process was faster
 
     return await context.git.made_whole(make)
+
+
+def _forget_lost_turn(context: RunContext, attempt: Attempt, path: Path) -> None:
+    """Forget the attempt's turn if its worktree was removed, before its work was rescued or meanwhile.
+
+    Its agent cannot go on as if all were there, nor with a commit that may have been made while files went: what they
+    were would be deleted as its work. Whoever ends an attempt looks first.
+    """
+    turn = context.store.kept_turns.get(attempt.id) if attempt.status != "ended" else None
+    if turn is not None and turn.worktree != _worktree_identity(path):
+        with context.store.transaction():
+            context.store.kept_turns.forget(attempt.action_id)
 
 
 async def committed_by_agent(git: Git, attempt_id: AttemptId, rescued: Commit) -> str:
@@ -225,21 +238,18 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
     return commits.KeptOut(base, {name: source for name, source in files.items() if name not in tracked})
 
 
-def _worktree_identity(path: Path) -> tuple[tuple[int, int], tuple[int, int, int]]:
-    # Inode and time together: a new file may have the inode of the one it replaces.
+def _worktree_identity(path: Path) -> tuple[int, ...]:
+    # Inode and time together: a new file may have the inode of the one it replaces. Without the device, whose number
+    # may be another one after the machine has started again.
+    try:
+        folder = path.stat().st_ino
+    except OSError:
+        return 0, 0, 0
     try:
         pointer = (path / ".git").stat()
     except OSError:
-        return _folder_id(path), (0, 0, 0)
-    return _folder_id(path), (pointer.st_dev, pointer.st_ino, pointer.st_mtime_ns)
-
-
-def _folder_id(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino
+        return folder, 0, 0
+    return folder, pointer.st_ino, pointer.st_mtime_ns
 
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:
@@ -291,7 +301,7 @@ async def _snapshot_work(
 
 
 async def _archive_if_present(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:
-    if _folder_id(path) != (0, 0):
+    if any(_worktree_identity(path)):
         async with _own_index(context, run, attempt, path) as env:
             await archive_ignored(context, run, attempt, context.git.at(path), env=env)
 

@@ -13,6 +13,7 @@ from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git.checkouts import worktree
 from scaffold.host.child_environment import agent_variables
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.attempts.assignment import Assignment, action_of_work
@@ -162,16 +163,18 @@ async def open_workplace(
     if environment is not None:
         found = await environment_at(context, run, environment, workspace.base, during=activities.during)
         environment = found.environment
-    async with open_sandbox(context, run, workspace.path, name=attempt.id) as sandbox:
-        story = task.parent.key if task.parent and task.parent.method == "story" else None
-        yield Workplace(
-            run_context=context,
-            task=task,
-            workspace=workspace,
-            sandbox=with_shown_folders(environment, sandbox),
-            activities=activities,
-            baseline=baseline,
-            environment=environment,
-            resources=resources,
-            shared=open_shared_folder(context, task, sandbox, story),
-        )
+    # Held open, so that no folder that replaces it gets its inode.
+    with ContainedPath(workspace.path).opened():
+        async with open_sandbox(context, run, workspace.path, name=attempt.id) as sandbox:
+            story = task.parent.key if task.parent and task.parent.method == "story" else None
+            yield Workplace(
+                run_context=context,
+                task=task,
+                workspace=workspace,
+                sandbox=with_shown_folders(environment, sandbox),
+                activities=activities,
+                baseline=baseline,
+                environment=environment,
+                resources=resources,
+                shared=open_shared_folder(context, task, sandbox, story),
+            )
