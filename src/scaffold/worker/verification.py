@@ -72,7 +72,7 @@ class AttemptVerifier:
         self._clean = False
         """Whether the checkout of the latest proof is certainly what a new one would be."""
         self.known: dict[str, Verification] = {}
-        """What is known of the present work, by its proof key: none of it is verified again, also not after a crash."""
+        """The verifications of the present work, by proof key, also from before a crash: agents know no others."""
         self._runs: dict[tuple[str, str, TreeId, str], GateRun] = {}
 
     @classmethod
@@ -120,12 +120,14 @@ class AttemptVerifier:
         """
         terms, place = self._proof_request(head, accepted), self._place.workspace
         key = await proof_key(terms, place.git, place.base, head)
-        if key in self.known:
-            return msgspec.structs.replace(self.known[key], commit=head)
-        async with self._place.activities.during(PROVING):
-            found = await self._verify_commit(head, terms, key)
-        self.known[key] = found
-        return found
+        known = self.known.get(key)
+        # Work that passed without a sandbox may fail by now: the key covers nothing outside of the worktree.
+        if known is None or (known.passed and not known.proof_key):
+            async with self._place.activities.during(PROVING):
+                found = await self._verify_commit(head, terms, key)
+            if known is None or not found.passed:
+                self.known[key] = found
+        return msgspec.structs.replace(self.known[key], commit=head)
 
     async def _verify_commit(self, head: Commit, terms: ProofRequest, key: str) -> Verification:
         request, environment = await self._with_environment(terms, head)
