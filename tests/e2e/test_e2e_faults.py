@@ -77,16 +77,15 @@ def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
 
 def test_worktrees_that_are_removed_cost_only_time(scenario):
     """AL-27, BX-23: their attempts are lost, whatever their agents and checks then made of it."""
-    folders = scenario.cache / "runs"
-
-    def trouble():
-        time.sleep(2.5)
-        for worktree in folders.glob("*/*/attempts/*"):
-            shutil.rmtree(worktree, ignore_errors=True)
-
+    begin = {key: shell(f"touch begun-{key}; sleep 1") for key in KEYS}
+    scenario.cassette(**{key: [begin[key], write(f"{key}.txt", "x\n")] for key in KEYS})
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
-    with meanwhile(trouble):
-        assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
+    # Three losses in a row for one reason would be the end of an action.
+    for _ in range(2):
+        assert wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/begun-*"), None))
+        for worktree in scenario.cache.glob("runs/*/*/attempts/*"):
+            shutil.rmtree(worktree, ignore_errors=True)
+    assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert "lost" in outcomes(scenario)
 
