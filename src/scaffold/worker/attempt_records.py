@@ -108,6 +108,11 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
             if action is not None and action.state != state:
                 store.actions.move(attempt.action_id, state)
 
+    def verify_again(self) -> None:
+        """Enter `verifying`: from `critiquing` a phase goes back to `executing` only, so that takes two steps."""
+        self.enter("executing")
+        self.enter("verifying")
+
     def answered(self, words: str, *, iteration: int, edits: str | None = None) -> None:
         """Record the agent's whole final answer, and edits of its story's steps, before its work is verified."""
         store, attempt = self.store, self.task.attempt

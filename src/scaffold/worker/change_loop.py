@@ -131,8 +131,6 @@ class ChangeLoop:
         self._hooks = HookFixes(place, records, judges.verifier.keep_hook_run)
         self._ignored: Mapping[str, IgnoreRule] = {}
         """The files of the present work that git ignores."""
-        self._given_up: AttemptEnd | None = None
-        """Why what passed is handed in although its agent went on, if it is."""
         self._answers = [""]
         """The agent's answers, latest last."""
         self._failure: Verification | None = None
@@ -148,15 +146,14 @@ class ChangeLoop:
         """
         self._records.enter("executing")
         if self._kept.progress:
-            self._resume(msgspec.json.decode(self._kept.progress, type=LoopProgress))
-        if self._given_up is not None:
-            return await self._last_passed_or(self._given_up)
+            self._resume(progress := msgspec.json.decode(self._kept.progress, type=LoopProgress))
+            if progress.given_up is not None:
+                return await self._last_passed_or(progress.given_up)
         prompt = self._kept.turn or await self._first_prompt()
         if not self._kept.progress:
             self._kept.note_next(self._progress())
         while (iteration := self._iteration) <= self._records.task.run.settings.tier.iterations:
-            move = await self._run_iteration(prompt, iteration)
-            match move:
+            match move := await self._run_iteration(prompt, iteration):
                 case AttemptEnd():
                     # An agent that gets stuck while it improves must not lose work that has passed.
                     return await self._last_passed_or(move)
@@ -173,7 +170,7 @@ class ChangeLoop:
                     assert_never(move)
         return AttemptEnd("contract_failed", "the tier allows no iterations")
 
-    def _progress(self) -> LoopProgress:
+    def _progress(self, given_up: AttemptEnd | None = None) -> LoopProgress:
         return LoopProgress(
             iteration=self._iteration,
             before=str(self._start.left),
@@ -182,7 +179,7 @@ class ChangeLoop:
             failure=self._failure,
             known=self._verifier.known,
             ignored=self._ignored,
-            given_up=self._given_up,
+            given_up=given_up,
         )
 
     def _resume(self, progress: LoopProgress) -> None:
@@ -190,7 +187,7 @@ class ChangeLoop:
         self._start = structs.replace(self._start, left=progress.before)
         self._last = progress.last or self._start
         self._passed, self._failure = progress.passed, progress.failure
-        self._ignored, self._given_up = progress.ignored, progress.given_up
+        self._ignored = progress.ignored
         self._verifier.known.update(progress.known)
 
     async def _first_prompt(self) -> str:
@@ -232,22 +229,20 @@ class ChangeLoop:
         work = await commit_work(self._place, self._records)
         if isinstance(work, WorkCommit):
             self._ignored = {**self._ignored, **work.ignored}
-        # Before its checks: what they would find is perhaps what the steps are for.
-        if isinstance(work, WorkCommit) and edits is not None and repeats_step(records, edits):
-            records.enter("verifying")
-            return StepsAdded(work.head)
-        if isinstance(work, WorkCommit):
+            # Before its checks: what they would find is perhaps what the steps are for.
+            if edits is not None and repeats_step(records, edits):
+                records.enter("verifying")
+                return StepsAdded(work.head)
             work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree)
-        # Trees are compared, not commits: each commit of the same files has another time and another id.
-        left = work.tree if isinstance(work, WorkCommit) else work
-        if isinstance(work, WorkCommit):
             # While it is judged its checks leave files behind, and what a crash must keep is this.
-            ref = refs.work_ref(self._records.task.attempt.id)
+            ref = refs.work_ref(records.task.attempt.id)
             await refs.pin(self._place.run_context.git, ref, work.head, known=self._workspace.start)
             self._pinned = work.head
+        # Trees are compared, not commits: each commit of the same files has another time and another id.
+        left = work.tree if isinstance(work, WorkCommit) else work
         changed = left != self._last.left
         if changed:
             records.enter("verifying")
@@ -319,21 +314,20 @@ class ChangeLoop:
 
     async def _verify_work(self, head: Commit) -> Verification:
         # If only lost tests block the work, the second reviewer may agree to their loss.
-        found = await self._verified(head)
+        found = await self._verify_and_keep(head)
         lost = blocking_losses(found)
         if not lost or self._judges.second is None:
             return found
         judged = await self._judges.second.judged_losses(found, self._verifier.contract, lost)
         # Each way leads out of the phase in which the reviewer was asked.
-        self._records.enter("executing")
-        self._records.enter("verifying")
+        self._records.verify_again()
         await worktree.restore(self._workspace.git, head)
         if not judged.accepted:
             return judged
-        again = await self._verified(head, accepted=lost)
+        again = await self._verify_and_keep(head, accepted=lost)
         return structs.replace(again, review=judged.review)
 
-    async def _verified(self, head: Commit, *, accepted: tuple[str, ...] = ()) -> Verification:
+    async def _verify_and_keep(self, head: Commit, *, accepted: tuple[str, ...] = ()) -> Verification:
         # Kept whatever it shows, and before anyone is asked about it: a second run prints other times and finds other
         # doubts, so that what was answered for money would not be an answer to what is asked then.
         found = await self._verifier.verify(head, accepted=accepted)
@@ -348,9 +342,8 @@ class ChangeLoop:
         if decided.state != "approved":
             why = f": {decided.answer}" if decided.answer else ""
             return AttemptEnd("gate_failed", f"a human rejected the loss of {named(lost)}{why}")
-        records.enter("executing")
-        records.enter("verifying")
-        agreed = await self._verified(found.commit, accepted=lost)
+        records.verify_again()
+        agreed = await self._verify_and_keep(found.commit, accepted=lost)
         if not agreed.passed:
             return AttemptEnd(_failed_outcome(agreed), summarize_failures(agreed))
         return await self._hand_in(structs.replace(agreed, reviewed=True))
@@ -400,16 +393,13 @@ class ChangeLoop:
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         if self._passed is None:
             return gave_up
-        self._given_up = gave_up
-        self._kept.note(self._progress())
+        self._kept.note(self._progress(gave_up))
         records, task = self._records, self._records.task
         # The unfinished improvement gets a rescue ref; what is handed in is older.
         await rescue_work(records.run_context, task.run, task.attempt.id)
         why = gave_up.error.partition("\n")[0]
         records.inform(f"{task.action.key} is submitted as it last passed; improving it further failed: {why}")
-        # From `critiquing` a phase goes back to `executing` only, so `verifying` takes two steps.
-        records.enter("executing")
-        records.enter("verifying")
+        records.verify_again()
         verification = await self._second_reviewed(self._passed.verification)
         if not verification.passed:
             return AttemptEnd(_failed_outcome(verification), summarize_failures(verification))

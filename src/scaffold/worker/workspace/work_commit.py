@@ -37,13 +37,13 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
     If that fails, return a failed verification: the agent may have caused the failure and can fix it. GitError if the
     worktree was removed.
     """
-    committed = await _committed(place, records)
+    committed = await _commit_files(place, records)
     # Where others remove the files, their deletion is not the agent's work.
     place.workspace.require_present(confined=place.sandbox is not None)
     return committed
 
 
-async def _committed(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
+async def _commit_files(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
     git, start, identity = place.workspace.git, place.workspace.start, records.task.run.settings.identity
     message = f"Work on {records.task.action.key}"
     try:
