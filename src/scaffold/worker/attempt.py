@@ -99,8 +99,7 @@ class Worker:
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._run_in_time()
-        failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
-        if failed and self._workspace is not None:
+        if isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES and self._workspace is not None:
             try:
                 # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
                 self._workspace.require_present()

@@ -50,10 +50,9 @@ class KeptWork:
         """Store how far the work of the present turn is judged, unless that is stored already."""
         stored = self.progress
         self.note_next(progress)
-        if self.progress == stored:
-            return
-        with self._records.transaction() as attempt:
-            self._records.store.kept_turns.keep_progress(attempt.id, self.progress)
+        if self.progress != stored:
+            with self._records.transaction() as attempt:
+                self._records.store.kept_turns.keep_progress(attempt.id, self.progress)
 
     def note_next(self, progress: msgspec.Struct) -> None:
         """Note what is true once the next turn has begun: it is stored with that."""

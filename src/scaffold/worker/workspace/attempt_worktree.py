@@ -241,15 +241,12 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
 def _worktree_identity(path: Path) -> tuple[int, ...]:
     # Inode and time together: a new file may have the inode of the one it replaces. Without the device, whose number
     # may be another one after the machine has started again.
-    try:
+    folder = inode = changed = 0
+    with contextlib.suppress(OSError):
         folder = path.stat().st_ino
-    except OSError:
-        return 0, 0, 0
-    try:
         pointer = (path / ".git").stat()
-    except OSError:
-        return folder, 0, 0
-    return folder, pointer.st_ino, pointer.st_mtime_ns
+        inode, changed = pointer.st_ino, pointer.st_mtime_ns
+    return folder, inode, changed
 
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:
