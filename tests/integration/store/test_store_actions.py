@@ -152,7 +152,7 @@ LOOKUPS = [
     (HAS_NOTICE, "SEARCH event USING INDEX event_notice (run_id=?)"),
     (LANDED_SETTLING_TESTS, "SEARCH attempt USING INDEX attempt_settling_tests (run_id=?)"),
     (
-        HOLDING_BY_CHECKSUM.format(checksums="1, 2"),
+        HOLDING_BY_CHECKSUM.format(wanted="1, 2"),
         "SEARCH fact USING INDEX sqlite_autoindex_fact_1 (goal_id=? AND assertion=?)",
     ),
 ]

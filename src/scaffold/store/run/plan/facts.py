@@ -1,7 +1,7 @@
 """Facts: proven assertions with their evidence. Each change adjusts the `unmet` counts of dependent actions."""
 
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from scaffold.core.events import FactStateChanged
@@ -21,6 +21,8 @@ SET state = 'holds', commit_sha = excluded.commit_sha, paths = excluded.paths, e
     doubts = excluded.doubts, reviewed = excluded.reviewed, updated_at = excluded.updated_at
 """
 GET = "SELECT * FROM fact WHERE goal_id = :goal_id AND assertion = :assertion"
+AMONG = "SELECT * FROM fact WHERE goal_id = :goal_id AND assertion IN ({wanted}) ORDER BY assertion"
+HOLDING_AMONG = "SELECT assertion FROM fact WHERE goal_id = :goal_id AND assertion IN ({wanted}) AND state = 'holds'"
 SET_STATE = "UPDATE fact SET state = :state, updated_at = :at WHERE goal_id = :goal_id AND assertion = :assertion"
 OF_GOAL = "SELECT * FROM fact WHERE goal_id = :goal_id ORDER BY assertion"
 HOLDING = "SELECT assertion FROM fact WHERE goal_id = :goal_id AND state = 'holds'"
@@ -32,10 +34,10 @@ HOLDING_BY_CHECKSUM = """
 SELECT goal.position, fact.goal_id, fact.assertion, fact.paths
 FROM fact_path JOIN fact ON fact.goal_id = fact_path.goal_id AND fact.assertion = fact_path.assertion
 JOIN goal ON goal.id = fact.goal_id
-WHERE fact_path.run_id = :run_id AND fact_path.checksum IN ({checksums}) AND fact.state = 'holds'
+WHERE fact_path.run_id = :run_id AND fact_path.checksum IN ({wanted}) AND fact.state = 'holds'
 """
 MOST_AT_ONCE = 500
-"""How many checksums one statement looks for."""
+"""How many names or checksums one statement looks for."""
 # If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to. While
 # what its provider builds on does not hold, a check would say nothing: it is due once that holds again. An action
 # builds on its own preconditions and on those of its compounds. `CROSS JOIN` makes SQLite begin with the stale facts;
@@ -149,8 +151,7 @@ class Facts(RunTableGateway):
 
     def for_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
         """Return the goal's facts of these assertions in any state, by name; reads no others."""
-        found = (self.get(goal_id, each) for each in sorted({*assertions}))
-        return tuple(fact for fact in found if fact is not None)
+        return tuple(map(_read_fact, self._rows_among(AMONG, sorted({*assertions}), goal_id=goal_id)))
 
     def holding(self, goal_id: GoalId) -> frozenset[Assertion]:
         """Return the assertions that hold in the goal."""
@@ -159,14 +160,11 @@ class Facts(RunTableGateway):
     def depending_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
         """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
         changed = frozenset(paths)
-        checksums = _path_checksums(changed)
-        found = set[tuple[int, GoalId, Assertion]]()
-        for first in range(0, len(checksums), MOST_AT_ONCE):
-            values = {f"checksum{n}": each for n, each in enumerate(checksums[first : first + MOST_AT_ONCE])}
-            statement = HOLDING_BY_CHECKSUM.format(checksums=", ".join(f":{name}" for name in values))
-            for row in self._connection.rows(statement, run_id=run_id, **values):
-                if not changed.isdisjoint(NAMES.read(row["paths"])):
-                    found.add((row["position"], row["goal_id"], row["assertion"]))
+        found = {
+            (row["position"], row["goal_id"], row["assertion"])
+            for row in self._rows_among(HOLDING_BY_CHECKSUM, _path_checksums(changed), run_id=run_id)
+            if not changed.isdisjoint(NAMES.read(row["paths"]))
+        }
         return tuple(fact for _, goal_id, name in sorted(found) if (fact := self.get(goal_id, name)) is not None)
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
@@ -179,8 +177,14 @@ class Facts(RunTableGateway):
 
     def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold in the goal, in order."""
-        rows = ((each, self._connection.row(GET, goal_id=goal_id, assertion=each)) for each in assertions)
-        return tuple(each for each, row in rows if row is None or row["state"] != "holds")
+        holding = {row["assertion"] for row in self._rows_among(HOLDING_AMONG, assertions, goal_id=goal_id)}
+        return tuple(each for each in assertions if each not in holding)
+
+    def _rows_among(self, statement: str, wanted: Sequence[ColumnValue], **values: ColumnValue) -> Iterator[Row]:
+        for first in range(0, len(wanted), MOST_AT_ONCE):
+            named = {f"wanted{number}": each for number, each in enumerate(wanted[first : first + MOST_AT_ONCE])}
+            found = statement.format(wanted=", ".join(f":{name}" for name in named))
+            yield from self._connection.rows(found, **values, **named)
 
     def _append_events(
         self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit, *, only_orders: bool
