@@ -151,7 +151,8 @@ class _SupervisedGoals:
             changed = self._changes.read().goals
             # Any change may have freed a slot, or made a goal need less than its share. The end of a rest is not a
             # change, so the owner calls then.
-            served = slots_by_goal(self._context.store, self._run) if changed or called else {}
+            ask = (changed or called) and not changed.issuperset(self._wakeups)
+            served = slots_by_goal(store, self._run) if ask else {}
             for goal_id, wakeup in self._wakeups.items():
                 if goal_id in changed or goal_id in served:
                     wakeup.notify_all()

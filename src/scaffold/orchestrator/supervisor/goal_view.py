@@ -23,7 +23,7 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
     ready = store.actions.ready(goal.id, slots + 1) if passed is None else passed.free[: slots + 1]
     tally = store.actions.tally(goal.id)
     return GoalView(
-        unmet=store.goals.unmet(goal.id),
+        unmet=store.facts.lacking(goal.id, goal.desired),
         ready=tuple(_ready_action(store, action) for action in ready),
         held_back=tuple(passed.held_back[:MAX_HELD_BACK]) if passed else (),
         compounds=tuple(

@@ -9,6 +9,8 @@ from scaffold.core.events import Event, GoalStatusChanged, PlanExtended, RunClai
 from scaffold.core.ids import ActionKey, GoalId, RunId
 from scaffold.store.database import Store
 
+EVENTS_AT_ONCE = 1000
+
 
 class Wakeup:
     """Wakes all tasks that hold its next event; a wake-up between getting the event and waiting is not lost."""
@@ -49,10 +51,12 @@ class GoalChanges:
     def read(self) -> Changes:
         """Return what has changed since the last call; the cost depends on the number of new events only."""
         goals: set[GoalId] = set()
-        statuses, seq = False, self._seq
-        while page := self._store.events.since(self._run_id, seq):
-            seq = page[-1].seq
+        statuses, seq, is_full = False, self._seq, True
+        while is_full:
+            page = self._store.events.since(self._run_id, seq, limit=EVENTS_AT_ONCE)
+            is_full = len(page) == EVENTS_AT_ONCE
             for recorded in page:
+                seq = recorded.seq
                 goals.update(self._concerned_goals(recorded.event))
                 statuses = statuses or isinstance(recorded.event, GoalStatusChanged | PlanExtended)
         # Stored last, so that after an error of the database the next call reads all of them again.
