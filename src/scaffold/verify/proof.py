@@ -27,7 +27,7 @@ from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.weakened_gates import weakened_gates
 
-NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run", "pinned_meanwhile"})
+NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run"})
 """The fields of a request that do not affect what passes."""
 
 

@@ -1,7 +1,6 @@
 """The request for a proof: what a candidate is checked against, and how its gates run."""
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec import Struct, structs
 
@@ -57,8 +56,6 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """Finds a stored gate run by tree; None to run every gate."""
     store_gate_run: Callable[[GateRun, TreeId], None] | None = None
     """Stores a gate run without a problem for `find_gate_run`; None to store none."""
-    pinned_meanwhile: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Saves the work while its tree holds the old tests instead of the new ones."""
 
     @property
     def baseline_runs(self) -> tuple[GateRun, ...]:

@@ -44,7 +44,6 @@ from scaffold.verify.regression.unchanged_behaviour import with_unchanged_behavi
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract, try_write_contract_files
-from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile
 from scaffold.worker.workspace.workplace import Workplace
 
 PROVING = Activity(label="proves the work", is_whole=False, surrounds=True)
@@ -118,18 +117,14 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        terms, place = self._proof_request(head, accepted), self._place.workspace
-        key = await proof_key(terms, place.git, place.base, head)
-        known = self.known.get(key)
-        # Work that passed without a sandbox may fail by now: the key covers nothing outside of the worktree.
-        if known is None or (known.passed and not known.proof_key):
-            async with self._place.activities.during(PROVING):
-                found = await self._verify_commit(head, terms, key)
-            if known is None or not found.passed:
-                self.known[key] = found
-        return msgspec.structs.replace(self.known[key], commit=head)
+        async with self._place.activities.during(PROVING):
+            return await self._verify_commit(head, accepted)
 
-    async def _verify_commit(self, head: Commit, terms: ProofRequest, key: str) -> Verification:
+    async def _verify_commit(self, head: Commit, accepted: Collection[str]) -> Verification:
+        terms, place = self._proof_request(accepted), self._place.workspace
+        known = self._known
+        if known and known.proof_key and known.proof_key == await proof_key(terms, place.git, place.base, head):
+            return msgspec.structs.replace(known, commit=head)
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:
@@ -145,14 +140,13 @@ class AttemptVerifier:
         verification = msgspec.structs.replace(verification, accepted=tuple(sorted(terms.accepted_losses)))
         # Without commands there is nothing to repeat.
         if verification.passed and (verification.gates or (request.contract and request.contract.commands)):
-            async with request.pinned_meanwhile():
-                unstable = await unstable_result(request, verification, tree, clean_tree)
-                found = () if unstable else await doubts_about_flaky_tests(request, verification, tree, clean_tree)
-                results = (*verification.results, unstable) if unstable else verification.results
-                doubts = (*verification.doubts, *found)
-                verification = msgspec.structs.replace(verification, results=results, doubts=doubts)
-                if not unstable:
-                    verification = await with_check_file_findings(request, verification, tree, clean_tree)
+            unstable = await unstable_result(request, verification, tree, clean_tree)
+            found = () if unstable else await doubts_about_flaky_tests(request, verification, tree, clean_tree)
+            results = (*verification.results, unstable) if unstable else verification.results
+            doubts = (*verification.doubts, *found)
+            verification = msgspec.structs.replace(verification, results=results, doubts=doubts)
+            if not unstable:
+                verification = await with_check_file_findings(request, verification, tree, clean_tree)
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(tree.git, head)
@@ -199,9 +193,8 @@ class AttemptVerifier:
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         if self._is_tests_alone(changes):
             return PointOfContract()
-        async with pinned_meanwhile(self._place.run_context, self._place.task.attempt.id, tree.commit):
-            direct = [command for command in red if detect_runner("test", command, {}) in OBSERVED_RUNNERS]
-            return await check_point(contract, red, changes, tree, failed_on_base=failed_on_base, direct=direct)
+        direct = [command for command in red if detect_runner("test", command, {}) in OBSERVED_RUNNERS]
+        return await check_point(contract, red, changes, tree, failed_on_base=failed_on_base, direct=direct)
 
     def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
         # Then nothing in the change can make the tests fail on the base: the code they test existed before.
@@ -239,14 +232,13 @@ class AttemptVerifier:
         )
         if not tests:
             return found
-        async with pinned_meanwhile(place.run_context, place.task.attempt.id, found.commit):
-            tree, run = place.tree(found.commit), changed_tests_runner(baseline, tests, self._gate_slots)
-            red = await red_with_new_tests(contract, found.failed_on_base, tests, tree, run=run)
-            others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
-            doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
-            found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
-            code = [change for change in changes if change.path not in tests]
-            vacuous = await doubts_about_new_tests(contract, found, code, clean_tree)
+        tree, run = place.tree(found.commit), changed_tests_runner(baseline, tests, self._gate_slots)
+        red = await red_with_new_tests(contract, found.failed_on_base, tests, tree, run=run)
+        others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
+        doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
+        found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
+        code = [change for change in changes if change.path not in tests]
+        vacuous = await doubts_about_new_tests(contract, found, code, clean_tree)
         return msgspec.structs.replace(found, doubts=(*found.doubts, *vacuous))
 
     async def strengthened(self, passed: Verification) -> Verification:
@@ -261,14 +253,12 @@ class AttemptVerifier:
             return passed
         if after is None or after == before:
             return passed
-        # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
-        async with pinned_meanwhile(self._place.run_context, self._place.task.attempt.id, passed.commit):
-            workspace = self._place.workspace
-            async with reprovision(self._place.environment, workspace.path):
-                await worktree.reset_and_clean(workspace.git, workspace.base)
-            self._base_results = await check_on_base(self._place, after)
-            # All checks: only those that run are observed from inside.
-            return await self.verify(passed.commit, accepted=passed.accepted)
+        workspace = self._place.workspace
+        async with reprovision(self._place.environment, workspace.path):
+            await worktree.reset_and_clean(workspace.git, workspace.base)
+        self._base_results = await check_on_base(self._place, after)
+        # All checks: only those that run are observed from inside.
+        return await self.verify(passed.commit, accepted=passed.accepted)
 
     @property
     def _contract_with_timeouts(self) -> Contract | None:
@@ -279,7 +269,7 @@ class AttemptVerifier:
     def _gate_slots(self) -> Slots:
         return self._place.run_context.slots(self._place.task.run.settings.gates.slots)
 
-    def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
+    def _proof_request(self, accepted: Collection[str]) -> ProofRequest:
         settings, base_results = self._place.task.run.settings, self._base_results
         gates, declaration = settings.gates, self._records.declaration
         return ProofRequest(
@@ -299,7 +289,6 @@ class AttemptVerifier:
             slots=self._gate_slots,
             find_gate_run=self._find_run,
             store_gate_run=self._keep_run,
-            pinned_meanwhile=partial(pinned_meanwhile, self._place.run_context, self._place.task.attempt.id, head),
         )
 
     def _find_run(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:

@@ -12,7 +12,7 @@ from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_records import CandidateReady
-from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile, rescue_and_remove
+from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
 from support.harness import AUTHOR, COMMITTER, DEAD_PROCESS, UNSANDBOXED, act, goal
 
 
@@ -300,20 +300,22 @@ async def test_work_that_is_temporarily_absent_from_its_worktree_is_pinned_as_co
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "verifying")
     work = await commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
-    async with pinned_meanwhile(harness.context, attempt.id, work):
-        await worktree.restore(git, attempt.base_sha)
-        assert await rescue_and_remove(harness.context, run, attempt.id) == work
+    await refs.pin(harness.context.git, refs.work_ref(attempt.id), work)
+    await worktree.restore(git, attempt.base_sha)
+    assert await rescue_and_remove(harness.context, run, attempt.id) == work
     assert not git.cwd.exists()
 
 
-async def test_restored_work_is_pinned_with_later_changes(harness):
-    """BX-3: no older pin replaces it."""
+async def test_work_that_was_judged_is_pinned_with_what_its_agent_has_done_since(harness):
+    """BX-3: what was pinned for the checks of an earlier version does not replace it."""
     run = await begin(harness)
-    attempt, _ = await under_way(harness, run, "executing")
-    async with pinned_meanwhile(harness.context, attempt.id, attempt.base_sha):
-        pass
-    assert await rescue_and_remove(harness.context, run, attempt.id) is not None
-    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+    attempt, git = await under_way(harness, run, "executing")
+    judged = await commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
+    await refs.pin(harness.context.git, refs.work_ref(attempt.id), judged)
+    await harness.sh("echo later > b", cwd=git.cwd)
+    pinned = await rescue_and_remove(harness.context, run, attempt.id)
+    assert [await harness.show(f"{pinned}:{name}") for name in ("a", "b")] == ["x", "later"]
+    assert await refs.resolve(harness.context.git, refs.work_ref(attempt.id)) is None
 
 
 @pytest.fixture

@@ -342,12 +342,11 @@ class _GateRunner:
             unresolved.update(found.unresolved)
             return found.run
 
-        async with self._request.pinned_meanwhile():
-            try:
-                run = await retry_known_flaky(await rerun(()), _flaky_tests(before), rerun, rounds=FLAKY_ROUNDS)
-                real = await confirmed(unresolved, before.gate, self._tree, self._change)
-            finally:
-                await restore_tracked_files(self._tree)
+        try:
+            run = await retry_known_flaky(await rerun(()), _flaky_tests(before), rerun, rounds=FLAKY_ROUNDS)
+            real = await confirmed(unresolved, before.gate, self._tree, self._change)
+        finally:
+            await restore_tracked_files(self._tree)
         run = without_names(with_renamed_files(run, now))
         return LaidRun(run=run, unresolved={renamed_name(name, now): each for name, each in real.items()})
 

@@ -74,23 +74,6 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     return workspace
 
 
-@contextlib.asynccontextmanager
-async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Commit) -> AsyncIterator[None]:
-    """Pin the attempt's commit by a ref while its worktree contains something else.
-
-    After an error or a crash the ref stays, so that `rescue_work` finds the commit. It also stays if it was there.
-    """
-    ref = refs.work_ref(attempt_id)
-    if await refs.resolve(context.git, ref) == work:
-        yield
-        return
-    attempt = context.store.attempts.get(attempt_id)
-    await refs.pin(context.git, ref, work, known=attempt.start if attempt else None)
-    # No `finally`: after an error the ref must stay, because the worktree may show something else.
-    yield
-    await refs.delete(context.git, ref, old=work)
-
-
 async def release_workspace(context: RunContext, run: Run, attempt: Attempt, candidate: Commit) -> None:
     """Return the worktree to the pool, unless the next step works there; the attempt's candidate must be pinned."""
     await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate, staged=False)
@@ -150,12 +133,11 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     if pinned is not None and not await context.git.has_all(pinned, known=attempt.start):
         await refs.delete(context.git, ref, old=pinned)
         pinned = None
-    # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
-    if pinned is None and attempt.phase in UNPINNED_PHASES:
-        # The work ref is set if the worker died while its work was judged, in `pinned_meanwhile`, or just before it
-        # recorded its candidate; what the worktree shows then is not, or not only, the work.
+    if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
-        pinned = await _pin_rescue(context, run, attempt, aside, path)
+        # While work is judged, the worktree shows not, or not only, the work; while its agent goes on, later work.
+        # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
+        pinned = await _pin_rescue(context, run, attempt, None if attempt.phase == "executing" else aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
