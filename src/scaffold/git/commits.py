@@ -465,7 +465,7 @@ def _known_listing(git: Git, commit: Commit) -> TreeListing | None:
     if (cached := git.answers.listing(commit)) is not None:
         return cached
     for other in git.answers.listed():
-        known, listing = git.answers.find((*DIFFERENCES, other, commit)), git.answers.listing(other)
+        known, listing = git.answers.difference(DIFFERENCES, other, commit), git.answers.listing(other)
         if known is not None and listing is not None:
             changes = _path_changes(known)
             found = listing.changed(
@@ -507,7 +507,8 @@ async def _commit_staged(
 
 async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:
     # The full diff is cached once for paths, kinds of change, fingerprints and listings.
-    return await git.read_cached(*DIFFERENCES, commits=(old, new))
+    known = git.answers.difference(DIFFERENCES, old, new)
+    return await git.read_cached(*DIFFERENCES, commits=(old, new)) if known is None else known
 
 
 def _path_changes(differences: GitResult) -> tuple[PathChange, ...]:

@@ -1,7 +1,7 @@
 """The listing of a tree, derived from that of another commit and the change between them."""
 
 import os
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -74,3 +74,23 @@ def test_the_latest_listings_are_kept_of_commits_named_by_their_whole_ids():
         answers.keep_listing(commit, listing)
     assert [*answers.listed()] == ["f" * 40, ids[0], *reversed(ids[2:])]
     assert answers.listing("HEAD") is answers.listing(ids[1]) is None
+
+
+async def test_a_difference_is_derived_without_git_from_two_others_and_backwards(repo, history):
+    """BX-23: what changed since the base of a run is what had changed before, and what the last commit changes."""
+    asked = {pair: Git(repo.root, environ=repo.git.environ) for pair in permutations(history, 2)}
+    by_git = {pair: await commits.path_changes(git, *pair) for pair, git in asked.items()}
+    for first, middle, last in permutations(history, 3):
+        nowhere = Git(repo.root / "nowhere", environ=repo.git.environ)
+        for known in ((first, middle), (last, middle)):
+            nowhere.answers.keep(commits.DIFFERENCES, known, asked[known].answers.find((*commits.DIFFERENCES, *known)))
+        for pair in ((first, last), (last, first), (middle, first)):
+            assert await commits.path_changes(nowhere, *pair) == by_git[pair]
+
+
+async def test_a_difference_is_not_derived_from_others_that_do_not_meet(repo, history):
+    """BX-23."""
+    for old, new in (history[:2], history[2:4]):
+        await commits.path_changes(repo.git, old, new)
+    assert repo.git.answers.difference(commits.DIFFERENCES, history[0], history[3]) is None
+    assert repo.git.answers.difference(("diff-tree",), history[0], history[1]) is None

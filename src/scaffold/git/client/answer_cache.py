@@ -15,6 +15,8 @@ MAX_BYTES = 2 * 1024 * 1024
 """A longer answer is not cached."""
 MAX_LISTINGS = 6
 """A listing of a large repository takes megabytes; neighbouring commits share most of theirs."""
+ABSENT = "000000"
+"""The mode of a path in the commit that does not have it."""
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?::.*)?", re.DOTALL)
 """A full id, or `ID:PATH`."""
 
@@ -84,6 +86,31 @@ class GitResult(Struct, frozen=True):
         return [os.fsdecode(part) for part in self.out.split(b"\0")[:-1]]
 
 
+def _joined_differences(*parts: tuple[GitResult, bool]) -> GitResult:
+    """Return what raw differences come to one after another; `True` with those that are to be read backwards."""
+    changes = dict[str, tuple[list[str], list[str]]]()
+    for result, is_back in parts:
+        for status, path in zip(result.records[::2], result.records[1::2], strict=True):
+            modes_and_ids = status.removeprefix(":").split()
+            was, now = modes_and_ids[:4:2], modes_and_ids[1:4:2]
+            if is_back:
+                was, now = now, was
+            changes[path] = changes.get(path, (was, now))[0], now
+    records = [
+        f":{was[0]} {now[0]} {was[1]} {now[1]} {_kind_of_change(was[0], now[0])}\0{path}\0"
+        for path, (was, now) in sorted(changes.items(), key=lambda each: os.fsencode(each[0]))
+        if was != now
+    ]
+    return GitResult(0, b"".join(map(os.fsencode, records)), b"")
+
+
+def _kind_of_change(former: str, mode: str) -> str:
+    if former == ABSENT:
+        return "A"
+    # The first three digits are the type: file, link, submodule.
+    return "D" if mode == ABSENT else "M" if former[:3] == mode[:3] else "T"
+
+
 class Answers:
     """Successful answers by command and tree listings by commit. Only full ids are cached."""
 
@@ -105,6 +132,27 @@ class Answers:
             self._results[(*command, *commits)] = result
             for oldest in [*self._results][:-MAX_KEPT]:
                 del self._results[oldest]
+
+    def difference(self, command: tuple[str, ...], old: Commit, new: Commit) -> GitResult | None:
+        """Return the cached answer of `git diff-tree -r -z --raw` about two commits, or one derived from others.
+
+        The other way round is known, too, and the way by a third commit that was compared with both.
+        """
+        if (found := self.find((*command, old, new))) is not None:
+            return found
+        asked = {key[-2:]: result for key, result in self._results.items() if key[:-2] == command}
+        ways = {(*pair, False): result for pair, result in asked.items()}
+        ways |= {(after, before, True): result for (before, after), result in asked.items()}
+        first = {after: (result, is_back) for (before, after, is_back), result in ways.items() if before == old}
+        last = {before: (result, is_back) for (before, after, is_back), result in ways.items() if after == new}
+        if new in first:
+            derived = _joined_differences(first[new])
+        elif third := next((each for each in first if each in last), None):
+            derived = _joined_differences(first[third], last[third])
+        else:
+            return None
+        self.keep(command, (old, new), derived)
+        return derived
 
     def listing(self, commit: Commit) -> TreeListing | None:
         """Return the cached listing of a commit's tree, or None."""
