@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
+from scaffold.git.client.command_line import Git
 from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
@@ -49,6 +50,8 @@ class SandboxInputs(Struct, frozen=True, kw_only=True):
     """Other files that commands cannot change or create, such as the scripts of hooks."""
     searched: Sequence[Path] = ()
     """Checkouts whose untracked secrets are hidden, `root` or the one around it among them."""
+    git: Git | None = None
+    """Git in `root`, if that is known: its settings are not read again then."""
     disposable: bool = False
     """Whether `root` is an internal checkout from which nothing is used without a check: missing protected paths are
     not protected there, so that commands can create them."""

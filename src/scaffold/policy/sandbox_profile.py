@@ -18,8 +18,8 @@ from msgspec import structs
 from scaffold.core.errors import GitError
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.checkouts.worktree_metadata import find_checkout, gitdir_target, required_folders
-from scaffold.git.client.command_line import LIST_CONFIG, Git
-from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, expanded, included_files
+from scaffold.git.client.command_line import Git
+from scaffold.git.client.disabled_programs import ConfigEntry, expanded, included_files
 from scaffold.git.common_dir import common_dir
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel
@@ -117,7 +117,7 @@ async def build_spec(
     # Before the search for secrets: one that appears meanwhile is a new one.
     known = None if inputs.disposable else known_secrets(inputs.root)
     secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
-    entries = await _git_entries(inputs.root, environ)
+    entries = await _git_entries(inputs.root, environ, inputs.git)
     files, logins, copy = await asyncio.to_thread(_shown_git_settings, entries, inputs)
     opened = (*(inputs.home / expanded(path) for path in settings.read), *files)
     inputs = structs.replace(inputs, opened=opened, shown=(*inputs.shown, *copy.values()))
@@ -214,13 +214,11 @@ def _shown_git_settings(
     return shown_git_settings(own, inputs.home, inputs.temporary.parent / GIT_COPY)
 
 
-async def _git_entries(root: Path, environ: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
-    top = find_checkout(root) or root
+async def _git_entries(root: Path, environ: Mapping[str, str], git: Git | None = None) -> tuple[ConfigEntry, ...]:
     try:
-        listed = await Git(top, environ=environ)(*LIST_CONFIG)
+        return await (git or Git(find_checkout(root) or root, environ=environ)).config_entries()
     except GitError:  # git cannot read this repository, so the user's git obeys none of it
         return ()
-    return tuple(config_entries(listed.out, top))
 
 
 def _paths_inside(root: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:

@@ -15,6 +15,7 @@ from scaffold.git.client.command_errors import git_failure, is_lock_error, is_sy
 from scaffold.git.client.disabled_programs import (
     HARMLESS_COMMANDS,
     TEXT_MERGE,
+    ConfigEntry,
     DisabledPrograms,
     Setting,
     disable_programs,
@@ -151,8 +152,8 @@ class Git:
         A command that was killed by a signal or met a lock is retried, so it must be safe to repeat. Output above
         `limit_bytes` is cut in the middle; without a limit, output above `OUTPUT_LIMIT_BYTES` raises GitError.
         """
-        # `config` must be one of the harmless commands: `_program_overrides` runs it itself.
-        settings = () if args[0] in HARMLESS_COMMANDS else await self._program_overrides(env or {})
+        # `config` must be one of the harmless commands: `_configuration` runs it itself.
+        settings = () if args[0] in HARMLESS_COMMANDS else (await self._configuration(env or {})).settings
         finished = await self._run_with_retries(args, settings, env or {}, timeout_s, stdin, limit_bytes)
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
             raise git_failure(args, self.cwd, finished)
@@ -235,8 +236,11 @@ class Git:
                 finished = await once()
         return finished
 
-    async def _program_overrides(self, env: Mapping[str, str]) -> tuple[Setting, ...]:
-        """Return the settings that turn off the programs configured here; cached until a config file changes."""
+    async def config_entries(self) -> tuple[ConfigEntry, ...]:
+        """Return all settings that git obeys here, at every level; cached until a config file changes."""
+        return (await self._configuration({})).entries
+
+    async def _configuration(self, env: Mapping[str, str]) -> DisabledPrograms:
         git_dir = env.get("GIT_DIR", self._env.get("GIT_DIR"))
         # Configuration depends on the git directory alone, so it is not read again for a worktree that has moved.
         location = (None, git_dir) if git_dir else (self.cwd, None)
@@ -246,7 +250,7 @@ class Git:
             place = Path(git_dir) if git_dir else None
             cached = disable_programs(listed.out, self.cwd, self._env["PATH"], git_dir=place)
             self._overrides[location] = cached
-        return cached.settings
+        return cached
 
 
 def _config_variables(pairs: Sequence[Setting]) -> dict[str, str]:

@@ -38,9 +38,11 @@ class ConfigEntry(Struct, frozen=True):
 
 
 class DisabledPrograms(Struct, frozen=True):
-    """The overrides for one directory; valid until a config file changes."""
+    """The settings of one directory, and overrides for them; valid until a config file changes."""
 
     settings: tuple[Setting, ...]
+    entries: tuple[ConfigEntry, ...]
+    """All settings of the directory."""
     stamps: Mapping[Path, FileStamp]
     """The stamps of all config files at the time of reading."""
     lasting: bool
@@ -65,7 +67,8 @@ def disable_programs(listing: bytes, cwd: Path, path: str, *, git_dir: Path | No
         *_worktree_config(cwd, git_dir),
     }
     lasting = not any(name.startswith(STATE_CONDITIONS) for name in names)
-    return DisabledPrograms(tuple(_override_settings(names, path)), {file: file_stamp(file) for file in files}, lasting)
+    stamps = {file: file_stamp(file) for file in files}
+    return DisabledPrograms(tuple(_override_settings(names, path)), origins, stamps, lasting)
 
 
 def file_stamp(path: Path) -> FileStamp:

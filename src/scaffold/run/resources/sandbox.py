@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from scaffold.core.model import Run
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.run_settings import SandboxSettings
+from scaffold.git.checkouts.worktree import find_worktree
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.child_environment import child_environment, path_outside
@@ -74,6 +75,7 @@ async def open_checkout_sandbox(
         private=(dirs.config, dirs.data, place.cache, state),
         shown=(place.repository.common_dir, *place.shown),
         searched=(root, place.repository.root),
+        git=find_worktree(place.repository, root),
         disposable=True,
     )
     cache = place.cache / "sandbox.json"
