@@ -16,7 +16,6 @@ from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree, unchanged_result, verify_changes
-from scaffold.verify.environment.provisioning import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_tests import doubts_about_tests
@@ -77,10 +76,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
                 memory.keep(run, ())
     # Gates take longest, and work that fails its contract does not land, whatever their results.
     elif request.baseline is not None and verification.passed:
-        # What the checks left behind must not decide what the gates show.
-        if checks.ran:
-            await clean_again(request.baseline.environment, tree)
-        shown = await prove_gates(request, request.baseline, tree, shared=checks.gate_runs)
+        shown = await prove_gates(request, request.baseline, tree, shared=checks.gate_runs, used=checks.ran)
         doubts = (*verification.doubts, *shown.doubts)
         verification = msgspec.structs.replace(verification, gates=shown.gates, doubts=doubts)
     made = request.baseline.environment.made_by_work if request.baseline else ""
@@ -91,11 +87,16 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
 
 
 async def prove_gates(
-    request: ProofRequest, baseline: Baseline, tree: Tree, *, shared: Mapping[str, GateRun] = NONE_SHARED
+    request: ProofRequest,
+    baseline: Baseline,
+    tree: Tree,
+    *,
+    shared: Mapping[str, GateRun] = NONE_SHARED,
+    used: bool = False,
 ) -> GateProof:
-    """Run the repository's gates on a clean tree; `shared` are runs of the contract that serve a gate, too."""
+    """Run the repository's gates on a tree, as `judge_gates` does."""
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-    gates = await judge_gates(request, baseline, tree, shared=shared)
+    gates = await judge_gates(request, baseline, tree, shared=shared, used=used)
     silenced = await doubts_about_suppressions(tree, changes, gates)
     weakened = (await weakened_gates(request, tree, changes)).doubts
     blind = doubts_about_blind_gates(gates)

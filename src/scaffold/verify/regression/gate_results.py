@@ -85,15 +85,23 @@ FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 
 
 async def judge_gates(
-    request: ProofRequest, baseline: Baseline, tree: Tree, *, shared: Mapping[str, GateRun] = NONE_SHARED
+    request: ProofRequest,
+    baseline: Baseline,
+    tree: Tree,
+    *,
+    shared: Mapping[str, GateRun] = NONE_SHARED,
+    used: bool = False,
 ) -> tuple[GateResult, ...]:
     """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones.
 
-    `shared` are whole runs of gates that were checks of the contract, too, by command. The checkout must be clean.
+    `shared` are whole runs of gates that were checks of the contract, too, by command. The checkout must be clean, or
+    `used` by commands: then it is cleaned if there is a gate, as what they left must not decide what gates show.
     """
     runs = baseline.runs
+    if used and runs:
+        await clean_again(baseline.environment, tree)
     since = await commits.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
-    new = await _new_gates(request, baseline, tree, since)
+    new = await _new_gates(request, baseline, tree, since, used=used and not runs)
     if not runs and not new:
         return ()
     # Names of tests contain their files: without the renames, an old failure would look new and an old test lost.
@@ -146,7 +154,7 @@ def _renames_in_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _new_gates(
-    request: ProofRequest, baseline: Baseline, tree: Tree, since: Sequence[str] | None
+    request: ProofRequest, baseline: Baseline, tree: Tree, since: Sequence[str] | None, *, used: bool
 ) -> tuple[Gate, ...]:
     """Return the gates that were added since the baseline; a gate at the top covers all folders below.
 
@@ -156,8 +164,12 @@ async def _new_gates(
     covered = {*request.gates_off, *(run.gate.kind for run in baseline.runs if not run.gate.folder)}
     if since is not None and not any(_may_bring_a_gate(path, covered) for path in since):
         return ()
+    found = await detect_at_commit(tree.git, tree.commit)
+    # Which gates can run is seen in the checkout.
+    if used and found.gates:
+        await clean_again(baseline.environment, tree)
     own = program_folders(baseline.environment, tree.git.cwd)
-    found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ, own)
+    found = drop_unavailable_gates(found, tree.git.cwd, tree.environ, own)
     # The change must not decide which hooks judge it.
     new = (gate for gate in found.gates if gate.runner != "hooks")
     return tuple(gate for gate in new if gate.name not in known and gate.kind not in covered)
