@@ -454,6 +454,10 @@ async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
     """Return the listing of the commit's tree, derived from a cached listing if possible, else read by git."""
     found = _known_listing(git, commit)
+    if found is None and (other := next(git.answers.listed(), None)) is not None:
+        # Shorter than a listing, and asked for by others, too. The other commit may have been collected.
+        await git.read_cached(*DIFFERENCES, commits=(other, commit), ok=frozenset({0, 128}))
+        found = _known_listing(git, commit)
     if found is None:
         found = TreeListing.from_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
         git.answers.keep_listing(commit, found)
