@@ -97,9 +97,18 @@ class KeptOut(Struct, frozen=True):
 
 
 async def commit_all_info(
-    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
+    git: Git,
+    message: str,
+    *,
+    author: Signature,
+    committer: Signature,
+    kept_out: KeptOut | None = None,
+    new_folders: bool = True,
+    pin: str = "",
 ) -> CommitInfo:
     """Commit everything in the work tree that git does not ignore; return the commit at HEAD, changed or not.
+
+    The ref `pin` ends up there, too. Without `new_folders` there is certainly none that git does not know.
 
     Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit; a branch that an
     agent checked out does not move. Changes in a submodule are committed there first and kept in its repository.
@@ -117,9 +126,9 @@ async def commit_all_info(
             f"remove {planted[0]}/.git and everything next to it: the repository of that submodule is not available "
             "here, so nothing in it can be committed",
         )
-    others = await git("ls-files", "--others", "--exclude-standard", "-z")
+    others = (await git("ls-files", "--others", "--exclude-standard", "-z")).records if new_folders else ()
     # git lists a nested repository as a folder (`sub/`), everything else as files
-    nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
+    nested = [path.rstrip("/") for path in others if path.endswith("/")]
     if nested:
         raise GitError(
             f"{git.cwd} contains another git repository in {', '.join(nested)}",
@@ -130,11 +139,11 @@ async def commit_all_info(
     async def make() -> CommitInfo:
         await stage_all(git, links, moved, kept_out=kept_out)
         try:
-            return await _commit_staged(git, before, message, author=author, committer=committer)
+            return await _commit_staged(git, before, message, author=author, committer=committer, pin=pin)
         except GitError:
             if git.met_collection():
                 # Add everything again: git does not check whether the object of a file in the index exists.
-                await git("update-ref", "--no-deref", "HEAD", before.commit)
+                await _set_refs(git, before.commit, "HEAD", pin)
                 await git("read-tree", before.commit)
             raise
 
@@ -489,24 +498,33 @@ async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
 
 
 async def _commit_staged(
-    git: Git, before: CommitInfo, message: str, *, author: Signature, committer: Signature
+    git: Git, before: CommitInfo, message: str, *, author: Signature, committer: Signature, pin: str
 ) -> CommitInfo:
     """Commit the index on top of `before`, which is at HEAD; return the commit at HEAD, `before` if nothing changed."""
     # Not `git commit`: it would run hooks, finish a pending merge, and move the branch that HEAD names.
     tree = (await git("write-tree")).line
     if tree == before.tree:
+        await _set_refs(git, before.commit, pin)
         return before
     parents = (before.commit,)
     commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
     if await unstage_untouched(git, await modified_files(git, before.commit, commit)):
         tree = (await git("write-tree")).line
         if tree == before.tree:
+            await _set_refs(git, before.commit, pin)
             return before
         commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
-    await git("update-ref", "--no-deref", "HEAD", commit)
+    await _set_refs(git, commit, "HEAD", pin)
     if not await git.still_has(commit, known=before.commit):
         raise objects_collected(commit)
     return CommitInfo(commit, tree, parents)
+
+
+async def _set_refs(git: Git, commit: Commit, *names: str) -> None:
+    """Set all refs that have a name to the commit, in one transaction; a HEAD on a branch leaves it."""
+    wanted = "".join(f"option no-deref\nupdate {name} {commit}\n" for name in names if name)
+    if wanted:
+        await git("update-ref", "--stdin", stdin=wanted.encode())
 
 
 async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:

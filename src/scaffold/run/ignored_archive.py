@@ -82,16 +82,23 @@ def archived_files(common_dir: Path, attempt_id: AttemptId) -> tuple[str, ...]:
 
 
 async def archive_ignored(
-    context: RunContext, run: Run, attempt: Attempt, git: Git, *, env: Mapping[str, str] | None = None
+    context: RunContext,
+    run: Run,
+    attempt: Attempt,
+    git: Git,
+    *,
+    env: Mapping[str, str] | None = None,
+    known: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
     """Keep the ignored files in the attempt's worktree, at which `git` works, as they are now; return their paths.
 
-    Call it before they are deleted, and after all other work is safe. Files that the run copied there are kept only if
-    they were changed. A later version replaces an earlier one. Secrets are kept first, then the smallest. Raises
-    nothing because of the files, git or the disk: a notice of the run says what is not kept.
+    `known` are those files if they have been listed already. Call it before they are deleted, and after all other work
+    is safe. Files that the run copied there are kept only if they were changed. A later version replaces an earlier
+    one. Secrets are kept first, then the smallest. Raises nothing because of the files, git or the disk: a notice of
+    the run says what is not kept.
     """
     try:
-        listed = [*(await git(*LIST_IGNORED, env=env)).records]
+        listed = [*((await git(*LIST_IGNORED, env=env)).records if known is None else known)]
         # Git itself never enters submodules: it would obey what an agent put there.
         registered = find_worktree(context.repository, git.cwd)
         for path, inner in checked_out_submodules(registered) if registered is not None else ():

@@ -236,10 +236,10 @@ class ChangeLoop:
             work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
-            work = WorkCommit(hooked.head, hooked.tree)
-            # While it is judged its checks leave files behind, and what a crash must keep is this.
-            ref = refs.work_ref(records.task.attempt.id)
-            await refs.pin(self._place.run_context.git, ref, work.head, known=self._workspace.start)
+            if hooked.head != work.head:
+                ref = refs.work_ref(records.task.attempt.id)
+                await refs.pin(self._place.run_context.git, ref, hooked.head, known=self._workspace.start)
+            work = WorkCommit(hooked.head, hooked.tree, work.ignored)
             self._pinned = work.head
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
@@ -397,6 +397,7 @@ class ChangeLoop:
         records, task = self._records, self._records.task
         # The unfinished improvement gets a rescue ref; what is handed in is older.
         await rescue_work(records.run_context, task.run, task.attempt.id)
+        self._pinned = None
         why = gave_up.error.partition("\n")[0]
         records.inform(f"{task.action.key} is submitted as it last passed; improving it further failed: {why}")
         records.verify_again()

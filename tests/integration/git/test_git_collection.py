@@ -64,7 +64,7 @@ LATEST = "cd $(git rev-parse --git-common-dir)/objects; ls -t ??/* | head -1 | t
     ("moment", "lost"),
     [
         *((before, LATEST) for before in ("add --all", "write-tree", "commit-tree")),
-        *(("--no-deref HEAD", f"git rev-parse {part}") for part in ("HEAD", "HEAD^{tree}", "HEAD:a")),
+        *(("update-ref --stdin", f"git rev-parse {part}") for part in ("HEAD", "HEAD^{tree}", "HEAD:a")),
     ],
 )
 async def test_a_commit_of_which_a_part_was_collected_is_made_again(collecting, place, sh, people, moment, lost):
@@ -92,7 +92,7 @@ async def test_a_lasting_failure_after_a_collection_is_told_as_it_is(place, sh, 
 async def test_a_commit_that_is_collected_each_time_is_an_error_and_leaves_head_as_it_was(
     collecting, place, head, people
 ):
-    collecting("--no-deref HEAD", f"git rev-parse HEAD | grep -v {head}", times=99)
+    collecting("update-ref --stdin", f"git rev-parse HEAD | grep -v {head}", times=99)
     git = await place()
     (git.cwd / "a").write_text("new\n")
     with pytest.raises(ObjectsCollected):

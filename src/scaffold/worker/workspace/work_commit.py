@@ -10,6 +10,7 @@ from scaffold.core.plan import forced_files
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
 from scaffold.git.ignored_files import IgnoreRule, ignoring_rules
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.task_list import own_changed_paths
@@ -32,10 +33,10 @@ class WorkCommit(Struct, frozen=True):
 
 
 async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
-    """Commit everything git does not ignore, whether or not the agent made commits.
+    """Commit everything git does not ignore, whether or not the agent made commits, and pin it by the work ref.
 
-    If that fails, return a failed verification: the agent may have caused the failure and can fix it. GitError if the
-    worktree was removed.
+    While it is judged its checks leave files behind, and what a crash must keep is the commit. If the commit
+    fails, return a failed verification: the agent may have caused the failure and can fix it.
     """
     committed = await _commit_files(place, records)
     # Where others remove the files, their deletion is not the agent's work.
@@ -45,22 +46,35 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
 
 async def _commit_files(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
     git, start, identity = place.workspace.git, place.workspace.start, records.task.run.settings.identity
-    message = f"Work on {records.task.action.key}"
+    message, pin = f"Work on {records.task.action.key}", refs.work_ref(records.task.attempt.id)
     try:
+        left = (await git(*worktree.STATUS, "--ignored", "--ignore-submodules=all")).records
         # The commit has the files, and what is staged becomes the same.
-        await pin_staged(records.run_context, records.task.run, records.task.attempt, git)
+        if any(not entry.startswith((" ", *worktree.UNTRACKED)) for entry in left):
+            await pin_staged(records.run_context, records.task.run, records.task.attempt, git)
         action = records.task.action
         forced = [path for path in forced_files(action.files, action.contract) if (git.cwd / path).is_file()]
         if forced:
             await git("add", "--force", "--", *(f":(literal){path}" for path in forced))
         kept_out = await copied_files(records.run_context, records.task.run.id, start)
         head = await commits.commit_all_info(
-            git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
+            git,
+            message,
+            author=identity.author,
+            committer=identity.committer,
+            kept_out=kept_out,
+            pin=pin,
+            new_folders=any(entry.startswith("?? ") and entry.endswith("/") for entry in left),
         )
         # Checking the work deletes them, as a new checkout would not have them.
-        made = await archive_ignored(records.run_context, records.task.run, records.task.attempt, git)
-        rules = await ignoring_rules(git, made)
-        ignored = {utf8_safe(path): IgnoreRule(*map(utf8_safe, structs.astuple(rule))) for path, rule in rules.items()}
+        made = await archive_ignored(
+            records.run_context,
+            records.task.run,
+            records.task.attempt,
+            git,
+            known=None if forced else [entry.removeprefix("!! ") for entry in left if entry.startswith("!! ")],
+        )
+        ignored = await ignoring_rules(git, made)
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
@@ -72,6 +86,8 @@ async def _commit_files(place: Workplace, records: AttemptRecords) -> WorkCommit
                 paths = await own_changed_paths(records.run_context.git, tracked, base, head.commit)
                 records.changed([utf8_safe(path) for path in paths], head.commit)
             return WorkCommit(head.commit, TreeId(head.tree), ignored)
+        # It must not be taken for work from where this attempt began.
+        await refs.delete(git, pin, old=head.commit)
     except GitError as error:
         return _failed_commit(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
