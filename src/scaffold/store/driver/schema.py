@@ -83,8 +83,8 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
         driver.read_only = newer
     elif driver.read_only is None:
         driver.make_ready()
-        # Read without the lock, so that an up-to-date database is opened without waiting for a writer.
-        if _schema_version(connection, driver.tables()) < len(steps) or schema.foreign == "adopt":
+        # Without the lock, so that an up-to-date database is opened without waiting for a writer.
+        if version < len(steps) or schema.foreign == "adopt":
             _apply_pending(connection, clock, steps, schema)
     elif version < len(steps) and schema.foreign != "show":
         what = f"{driver.name}: the database was written by an older scaffold and cannot be migrated"
