@@ -38,17 +38,12 @@ class SharedSlots(Struct, frozen=True):
     """Picks the actions that may start; None if no slot is free, or the user turned the rules off."""
 
 
-def free_slots(store: Store, run: Run, goal: Goal) -> int:
-    """Return how many attempts of the goal may start now: its share of the run's free slots.
+def slots_for(store: Store, run: Run, goal: Goal) -> SharedSlots:
+    """Return the shares of all goals as they are when this goal asks.
 
     An attempt takes a slot from the time it is queued until its candidate is submitted, except while it waits for a
     human.
     """
-    return slots_for(store, run, goal).by_goal.get(goal.id, 0)
-
-
-def slots_for(store: Store, run: Run, goal: Goal) -> SharedSlots:
-    """Return the shares of all goals as they are when this goal asks."""
     # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks.
     return share_slots(store, run, (goal.id,) if _is_agent_run(run) else None)
 
@@ -77,7 +72,7 @@ def share_slots(store: Store, run: Run, among: Collection[GoalId] | None = None)
 def free_slots_of_run(store: Store, run: Run) -> int:
     """Return how many attempts may start in the run as a whole."""
     slots = store.attempts.slots(run.id).values()
-    waiting = store.attempts.ids_waiting_to_land(run.id)
+    waiting = sum(use.candidates for use in slots)
     taken = sum(use.taken for use in slots)
     unlanded = sum(use.working for use in slots) + len(waiting)
     free = slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)

@@ -12,7 +12,7 @@ CANDIDATES_PER_AGENT = 2
 
 
 class SlotUse(Struct, frozen=True, kw_only=True):
-    """The attempts of a goal that are not candidates yet, and their slots."""
+    """The attempts of a goal that are not candidates yet, and their slots; and how many candidates there are."""
 
     working: int = 0
     """How many attempts there are, with those that wait for a human."""
@@ -20,6 +20,8 @@ class SlotUse(Struct, frozen=True, kw_only=True):
     """How many of them hold a slot: all but those that wait, for a human or for a slot to go on."""
     taken: int = 0
     """How many slots no other attempt may take: those held, and one for each attempt that a human has answered."""
+    candidates: int = 0
+    """How many have not landed, including one that is landing."""
 
 
 class SlotDemand(Struct, frozen=True, kw_only=True):

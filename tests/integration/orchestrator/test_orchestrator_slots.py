@@ -107,7 +107,7 @@ async def test_nothing_starts_while_twice_as_many_candidates_as_agents_wait(harn
     run = await harness.own(goal("g", *(act(key) for key in "abcde")), agents=1)
     for key in "ab":
         await harness.work(run, key, f"echo x > {key}")
-    assert harness.store.attempts.count_waiting_to_land(run.id) == 2
+    assert sum(use.candidates for use in harness.store.attempts.slots(run.id).values()) == 2
     assert not await starts(harness, run, "c")
     first, second = harness.store.attempts.waiting_to_land(run.id)
     assert [harness.store.actions.get(each.action_id).key for each in (first, second)] == ["a", "b"], "oldest first"

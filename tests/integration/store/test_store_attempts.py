@@ -205,7 +205,8 @@ def test_an_attempt_counts_as_running_until_its_candidate_is_submitted(store: St
         claim(store, attempt := an_attempt(ACTION, number), phase=phase)
         found[phase] = store.attempts.slots(FIRST.run_id)
         _end(store, attempt.id)
-    assert found == {phase: used if phase in WORKER_PHASES else {} for phase in PHASES}
+    handed_in = {phase: {ACTION.goal_id: SlotUse(candidates=phase in {"candidate", "landing"})} for phase in PHASES}
+    assert found == handed_in | dict.fromkeys(WORKER_PHASES, used)
     assert store.attempts.slots(FIRST.run_id) == {}
 
 

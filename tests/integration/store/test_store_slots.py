@@ -50,14 +50,14 @@ def test_a_slot_is_taken_until_its_candidate_is_handed_in_and_goals_remember_the
     assert 0 < served[0] < served[1]
     assert [each.id for each in store.attempts.queued("run-1")] == [each.id for each in attempts]
     assert store.attempts.slot_demands("run-1", 9)[0] == _demand(SHOP.id, working=2, wanted=0, served=served[1])
-    assert (store.attempts.count_waiting_to_land("run-1"), store.attempts.waiting_to_land("run-1")) == (0, ())
+    assert (store.attempts.slots("run-1")[SHOP.id].candidates, store.attempts.waiting_to_land("run-1")) == (0, ())
     for attempt in reversed(attempts):
         with store.transaction():
             store.attempts.claim(attempt.id, fence=attempt.fence, worker=OWNER, worktree="/tree", log_file="/log")
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="candidate", head_sha="h")
     assert store.attempts.queued("run-1") == ()
     assert store.attempts.slot_demands("run-1", 9)[0].working == 0
-    assert store.attempts.count_waiting_to_land("run-1") == 2
+    assert store.attempts.slots("run-1")[SHOP.id].candidates == 2
     assert store.attempts.waiting_to_land("run-1")[0].id == attempts[1].id, "it became a candidate first"
 
 

@@ -404,11 +404,12 @@ class RunOwner:
     def _open_attempts(self) -> tuple[int, int]:
         """Return (working attempts, candidates that wait to land but not for a human)."""
         attempts = self._context.store.attempts
-        working = sum(use.working for use in attempts.slots(self.run.id).values())
+        slots = attempts.slots(self.run.id).values()
+        working = sum(use.working for use in slots)
         # Once nothing new may start, queued attempts without a worker do not count.
         if not self._may_dispatch():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
-        waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.approvals.resting)
+        waiting = sum(use.candidates for use in slots) - len(self._queue.approvals.resting)
         # Once nothing new may start, the actions that held candidates wait for do not run.
         return working, waiting if self._may_dispatch() else max(0, waiting - self._queue.held)
 

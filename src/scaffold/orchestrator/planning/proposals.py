@@ -6,7 +6,7 @@ from typing import Protocol
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Attempt, Goal, Run
 from scaffold.core.states import Active, Pending, Running, status_of
-from scaffold.orchestrator.dispatch import free_slots, why_held_back
+from scaffold.orchestrator.dispatch import slots_for, why_held_back
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.plan.edit.draft import (
     ChangeRejected,
@@ -135,7 +135,7 @@ class LiveProposals:
             raise ChangeRejected(
                 f"goal `{goal.name}` is {status_of(goal.state)}", "Nothing starts unless it is active."
             )
-        if not free_slots(self.store, self.run, goal):
+        if not slots_for(self.store, self.run, goal).by_goal.get(goal.id):
             running = len(self.store.actions.running(goal.id))
             caps = f"the limit is {goal.worker_cap} for the goal and {self.store.runs.agents(self.run.id)} for the run"
             fix = "End your turn; you are woken when one ends."

@@ -84,7 +84,7 @@ class _SupervisedGoals:
         goals = list(self._wakeups)
         fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
         tasks = [asyncio.create_task(self._supervise_goal(goal)) for goal in goals]
-        others = [asyncio.create_task(self._watch_store()), asyncio.create_task(self._wait_until_idle())]
+        others = [asyncio.create_task(self._watch_store()), asyncio.create_task(self._all_idle.wait())]
         try:
             done, _ = await asyncio.wait([*tasks, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -141,9 +141,6 @@ class _SupervisedGoals:
                 else:
                     await event.wait()
 
-    async def _wait_until_idle(self) -> None:
-        await self._all_idle.wait()
-
     async def _watch_store(self) -> None:
         store, called = self._context.store, False
         while True:
@@ -151,8 +148,7 @@ class _SupervisedGoals:
             changed = self._changes.read().goals
             # Any change may have freed a slot, or made a goal need less than its share. The end of a rest is not a
             # change, so the owner calls then.
-            ask = (changed or called) and not changed.issuperset(self._wakeups)
-            served = slots_by_goal(store, self._run) if ask else {}
+            served = slots_by_goal(store, self._run) if (changed or called) and not changed >= {*self._wakeups} else {}
             for goal_id, wakeup in self._wakeups.items():
                 if goal_id in changed or goal_id in served:
                     wakeup.notify_all()

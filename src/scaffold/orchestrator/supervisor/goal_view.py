@@ -1,11 +1,10 @@
 """Read from the store the view of a goal that `plan.decide` decides on."""
 
-from scaffold.core.model import Action, Goal, Run
+from scaffold.core.model import Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
 from scaffold.run.failures.ladder import attempts_allowed, has_planner, is_safety_refusal, replans_left
 from scaffold.store.database import Store
-from scaffold.store.run.plan import scheduling
 
 MAX_HELD_BACK = 4
 """How many held-back actions are named; the first ones suffice."""
@@ -21,10 +20,14 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
     # Without free slots nothing can start, so the collision rules are not asked.
     passed = shared.picker.look(goal.id, slots + 1) if shared.picker else None
     ready = store.actions.ready(goal.id, slots + 1) if passed is None else passed.free[: slots + 1]
-    tally = store.actions.tally(goal.id)
+    tally, compounds = store.actions.tally(goal.id), store.actions.open_compounds(goal.id)
+    under_way = sum(tally.get(status, 0) for status in ("running", "verifying", "landing")) - len(compounds)
     return GoalView(
         unmet=store.facts.lacking(goal.id, goal.desired),
-        ready=tuple(_ready_action(store, action) for action in ready),
+        ready=tuple(
+            ReadyAction(each.id, each.key, each.kind, each.kind == "compound" and store.actions.has_children(each.id))
+            for each in ready
+        ),
         held_back=tuple(passed.held_back[:MAX_HELD_BACK]) if passed else (),
         compounds=tuple(
             RunningCompound(
@@ -34,10 +37,10 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
                 unmet_effects=each.unmet_effects,
                 is_story=each.action.method == "story",
             )
-            for each in store.actions.open_compounds(goal.id)
+            for each in compounds
         ),
         # Until a stale fact is rechecked, the goal must neither fail nor complete for lack of it.
-        running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
+        running=under_way + len(store.facts.unchecked_stale(goal.id)),
         # The tally is cheap for any plan; the other two are read only if the tally says that they are not empty.
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted_actions(store, run, goal) if tally.get("failed") else (),
@@ -48,11 +51,6 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         asks_human=has_planner(store, run, goal.id, failed=bool(tally.get("failed"))),
         planner_busy=thinking,
     )
-
-
-def _ready_action(store: Store, action: Action | scheduling.StartableAction) -> ReadyAction:
-    children = action.kind == "compound" and store.actions.has_children(action.id)
-    return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 
 
 def _exhausted_actions(store: Store, run: Run, goal: Goal) -> tuple[FailedPrimitive, ...]:

@@ -69,17 +69,16 @@ QUEUED = "SELECT * FROM attempt WHERE run_id = :run_id AND status = 'queued' ORD
 # An attempt that waits for an open item takes no slot. Once the item is closed, the next free slot is for it.
 # A step that was handed in keeps its slot until it is recorded, so that the next step of the same work gets it.
 SLOTS = """
-SELECT action.goal_id, COUNT(*) AS working, COUNT(*) - COUNT(attempt.waits_for) AS held,
-       COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken
-FROM attempt JOIN action ON action.id = attempt.action_id LEFT JOIN inbox ON inbox.id = attempt.waits_for
-WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
-      AND (attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
-           OR (attempt.phase = 'candidate' AND attempt.kind = 'step'))
+SELECT action.goal_id, COUNT(works) AS working, COUNT(works) - COUNT(CASE WHEN works = 1 THEN waits_for END) AS held,
+       COUNT(works) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken, COUNT(is_candidate) AS candidates
+FROM (
+    SELECT action_id, waits_for,
+           CASE WHEN phase IN ('workspace', 'executing', 'verifying', 'critiquing')
+                     OR (phase = 'candidate' AND kind = 'step') THEN 1 END AS works,
+           CASE WHEN status = 'claimed' AND phase IN ('candidate', 'landing') THEN 1 END AS is_candidate
+    FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed')
+) AS attempt JOIN action ON action.id = attempt.action_id LEFT JOIN inbox ON inbox.id = waits_for AND works = 1
 GROUP BY action.goal_id
-"""
-COUNT_WAITING_TO_LAND = """
-SELECT COUNT(*) AS candidates FROM attempt
-WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
 """
 # A row for each active goal, in which no more ready primitives are counted than there are free slots. The order makes
 # SQLite use the index of ready actions; otherwise it reads all pending ones.
@@ -225,15 +224,11 @@ class Attempts(RunTableGateway):
         return tuple(map(_read_attempt, self._connection.rows(QUEUED, run_id=run_id)))
 
     def slots(self, run_id: RunId) -> Mapping[GoalId, SlotUse]:
-        """Return the use of slots per goal; goals without an attempt that works are omitted."""
+        """Return the use of slots per goal; goals without an open attempt are omitted."""
         return {
-            row["goal_id"]: SlotUse(working=int(row["working"]), held=int(row["held"]), taken=int(row["taken"]))
+            row["goal_id"]: SlotUse(**{name: int(row[name]) for name in SlotUse.__struct_fields__})
             for row in self._connection.rows(SLOTS, run_id=run_id)
         }
-
-    def count_waiting_to_land(self, run_id: RunId) -> int:
-        """Return how many of the run's candidates have not landed, including one that is landing."""
-        return int(self._connection.rows(COUNT_WAITING_TO_LAND, run_id=run_id)[0]["candidates"])
 
     def slot_demands(self, run_id: RunId, free: int) -> tuple[SlotDemand, ...]:
         """Return the demand of each active goal for up to `free` slots, in the goals' order.

@@ -31,7 +31,7 @@ INSERT INTO fact_path (run_id, checksum, goal_id, assertion) VALUES (:run_id, :c
 ON CONFLICT (run_id, checksum, goal_id, assertion) DO NOTHING
 """
 HOLDING_BY_CHECKSUM = """
-SELECT goal.position, fact.goal_id, fact.assertion, fact.paths
+SELECT goal.position, fact.*
 FROM fact_path JOIN fact ON fact.goal_id = fact_path.goal_id AND fact.assertion = fact_path.assertion
 JOIN goal ON goal.id = fact.goal_id
 WHERE fact_path.run_id = :run_id AND fact_path.checksum IN ({wanted}) AND fact.state = 'holds'
@@ -144,11 +144,6 @@ class Facts(RunTableGateway):
         """Return the goal's facts in any state, by name."""
         return tuple(map(_read_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
 
-    def get(self, goal_id: GoalId, assertion: Assertion) -> Fact | None:
-        """Return a fact in any state; None if the assertion was never shown."""
-        row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
-        return None if row is None else _read_fact(row)
-
     def for_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
         """Return the goal's facts of these assertions in any state, by name; reads no others."""
         return tuple(map(_read_fact, self._rows_among(AMONG, sorted({*assertions}), goal_id=goal_id)))
@@ -161,11 +156,11 @@ class Facts(RunTableGateway):
         """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
         changed = frozenset(paths)
         found = {
-            (row["position"], row["goal_id"], row["assertion"])
+            (row["position"], row["goal_id"], row["assertion"]): row
             for row in self._rows_among(HOLDING_BY_CHECKSUM, _path_checksums(changed), run_id=run_id)
             if not changed.isdisjoint(NAMES.read(row["paths"]))
         }
-        return tuple(fact for _, goal_id, name in sorted(found) if (fact := self.get(goal_id, name)) is not None)
+        return tuple(_read_fact(found[place]) for place in sorted(found))
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
