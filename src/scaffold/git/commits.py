@@ -27,20 +27,17 @@ from scaffold.git.checkouts.submodule import (
 from scaffold.git.checkouts.untouched_files import FormerFile, unstage_untouched
 from scaffold.git.checkouts.worktree import remove_locks
 from scaffold.git.checkouts.worktree_metadata import detached_commit
-from scaffold.git.client.answer_cache import GitResult, TreeListing
+from scaffold.git.client.answer_cache import ALL_SUBMODULES, DIFFERENCES, GitResult, TreeListing
 from scaffold.git.client.command_errors import objects_collected
 from scaffold.git.client.command_line import Git
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""
 _LINK_MODE = "120000"
-ALL_SUBMODULES = "--ignore-submodules=none"
-"""Overrides `ignore` in .gitmodules, which a candidate may have changed."""
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
 WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/index"}
 """Variables that make git ignore the repository's .gitattributes: `-diff` would hide the lines of a file."""
-DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 READ_COMMIT = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options")
 
 READ_BLOB = ("cat-file", "blob")
@@ -108,11 +105,9 @@ async def commit_all_info(
 ) -> CommitInfo:
     """Commit everything in the work tree that git does not ignore; return the commit at HEAD, changed or not.
 
-    The ref `pin` ends up there, too. Without `new_folders` there is certainly none that git does not know.
-
-    Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit; a branch that an
-    agent checked out does not move. Changes in a submodule are committed there first and kept in its repository.
-    Raises GitError if the work tree contains another repository: the commit would hold only a pointer to it.
+    Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit, and the ref `pin` at
+    it; a branch that an agent checked out does not move. Changes in a submodule are committed there first and kept in
+    its repository. GitError for another repository in a new folder, to which the commit would hold only a pointer.
     """
     # Between turns no process works here, so any lock was left by a killed git.
     await remove_locks(git)
@@ -389,7 +384,7 @@ def _blob_id(git: Git, name: str) -> str:
     """Return the id of `COMMIT:PATH` if the commit's listing is known, empty without such a file; else the name."""
     commit, _, path = name.partition(":")
     # A path that begins or is joined in another way is git's to read.
-    listing = _known_listing(git, Commit(commit)) if path and path == posixpath.normpath(path) else None
+    listing = git.answers.listing(Commit(commit)) if path and path == posixpath.normpath(path) else None
     return name if listing is None else listing.blob(path)
 
 
@@ -462,31 +457,15 @@ async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
 
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
     """Return the listing of the commit's tree, derived from a cached listing if possible, else read by git."""
-    found = _known_listing(git, commit)
+    found = git.answers.listing(commit)
     if found is None and (other := next(git.answers.listed(), None)) is not None:
         # Shorter than a listing, and asked for by others, too. The other commit may have been collected.
         await git.read_cached(*DIFFERENCES, commits=(other, commit), ok=frozenset({0, 128}))
-        found = _known_listing(git, commit)
+        found = git.answers.listing(commit)
     if found is None:
         found = TreeListing.from_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
         git.answers.keep_listing(commit, found)
     return found
-
-
-def _known_listing(git: Git, commit: Commit) -> TreeListing | None:
-    """Return the cached listing, or one derived from another with a cached difference; None without them."""
-    if (cached := git.answers.listing(commit)) is not None:
-        return cached
-    for other in git.answers.listed():
-        known, listing = git.answers.difference(DIFFERENCES, other, commit), git.answers.listing(other)
-        if known is not None and listing is not None:
-            changes = _path_changes(known)
-            found = listing.changed(
-                {each.path: None if each.kind == "D" else (each.mode, each.object_id) for each in changes}
-            )
-            git.answers.keep_listing(commit, found)
-            return found
-    return None
 
 
 async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
@@ -529,7 +508,7 @@ async def _set_refs(git: Git, commit: Commit, *names: str) -> None:
 
 async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:
     # The full diff is cached once for paths, kinds of change, fingerprints and listings.
-    known = git.answers.difference(DIFFERENCES, old, new)
+    known = git.answers.difference(old, new)
     return await git.read_cached(*DIFFERENCES, commits=(old, new)) if known is None else known
 
 

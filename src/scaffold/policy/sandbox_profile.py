@@ -216,7 +216,7 @@ def _shown_git_settings(
 
 async def _git_entries(root: Path, environ: Mapping[str, str], git: Git | None = None) -> tuple[ConfigEntry, ...]:
     try:
-        return await (git or Git(find_checkout(root) or root, environ=environ)).config_entries()
+        return (await (git or Git(find_checkout(root) or root, environ=environ)).configuration()).entries
     except GitError:  # git cannot read this repository, so the user's git obeys none of it
         return ()
 

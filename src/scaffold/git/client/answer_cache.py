@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 
+ALL_SUBMODULES = "--ignore-submodules=none"
+"""Overrides `ignore` in .gitmodules, which a candidate may have changed."""
+DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 MAX_KEPT = 64
 """The contents of a change's files are among them: each check of them asks."""
 MAX_BYTES = 2 * 1024 * 1024
@@ -86,29 +89,35 @@ class GitResult(Struct, frozen=True):
         return [os.fsdecode(part) for part in self.out.split(b"\0")[:-1]]
 
 
+def _changes(differences: GitResult) -> Mapping[str, tuple[tuple[str, str], tuple[str, str]]]:
+    """Return the former and the new (octal mode, object id) of each path."""
+    found = {}
+    for status, path in zip(differences.records[::2], differences.records[1::2], strict=True):
+        former_mode, mode, former_id, new_id, _ = status.removeprefix(":").split()
+        found[path] = (former_mode, former_id), (mode, new_id)
+    return found
+
+
 def _joined_differences(*parts: tuple[GitResult, bool]) -> GitResult:
-    """Return what raw differences come to one after another; `True` with those that are to be read backwards."""
-    changes = dict[str, tuple[list[str], list[str]]]()
-    for result, is_back in parts:
-        for status, path in zip(result.records[::2], result.records[1::2], strict=True):
-            modes_and_ids = status.removeprefix(":").split()
-            was, now = modes_and_ids[:4:2], modes_and_ids[1:4:2]
-            if is_back:
-                was, now = now, was
+    """Return what differences come to one after another; `True` with those that are to be read backwards."""
+    changes = dict[str, tuple[tuple[str, str], tuple[str, str]]]()
+    for differences, is_back in parts:
+        for path, change in _changes(differences).items():
+            was, now = reversed(change) if is_back else change
             changes[path] = changes.get(path, (was, now))[0], now
     records = [
         f":{was[0]} {now[0]} {was[1]} {now[1]} {_kind_of_change(was[0], now[0])}\0{path}\0"
         for path, (was, now) in sorted(changes.items(), key=lambda each: os.fsencode(each[0]))
         if was != now
     ]
-    return GitResult(0, b"".join(map(os.fsencode, records)), b"")
+    return GitResult(0, os.fsencode("".join(records)), b"")
 
 
 def _kind_of_change(former: str, mode: str) -> str:
-    if former == ABSENT:
-        return "A"
+    if ABSENT in {former, mode}:
+        return "A" if former == ABSENT else "D"
     # The first three digits are the type: file, link, submodule.
-    return "D" if mode == ABSENT else "M" if former[:3] == mode[:3] else "T"
+    return "M" if former[:3] == mode[:3] else "T"
 
 
 class Answers:
@@ -133,32 +142,35 @@ class Answers:
             for oldest in [*self._results][:-MAX_KEPT]:
                 del self._results[oldest]
 
-    def difference(self, command: tuple[str, ...], old: Commit, new: Commit) -> GitResult | None:
-        """Return the cached answer of `git diff-tree -r -z --raw` about two commits, or one derived from others.
+    def difference(self, old: Commit, new: Commit) -> GitResult | None:
+        """Return the cached answer to DIFFERENCES about two commits, or one derived from others; else None.
 
         The other way round is known, too, and the way by a third commit that was compared with both.
         """
-        if (found := self.find((*command, old, new))) is not None:
+        if (found := self.find((*DIFFERENCES, old, new))) is not None:
             return found
-        asked = {key[-2:]: result for key, result in self._results.items() if key[:-2] == command}
-        ways = {(*pair, False): result for pair, result in asked.items()}
-        ways |= {(after, before, True): result for (before, after), result in asked.items()}
-        first = {after: (result, is_back) for (before, after, is_back), result in ways.items() if before == old}
-        last = {before: (result, is_back) for (before, after, is_back), result in ways.items() if after == new}
-        if new in first:
-            derived = _joined_differences(first[new])
-        elif third := next((each for each in first if each in last), None):
-            derived = _joined_differences(first[third], last[third])
-        else:
+        asked = [(key[-2], key[-1], result) for key, result in self._results.items() if key[:-2] == DIFFERENCES]
+        ways = [(before, after, (result, False)) for before, after, result in asked]
+        ways += [(after, before, (result, True)) for before, after, result in asked]
+        first = {old: ()} | {after: (part,) for before, after, part in ways if before == old}
+        last = {before: part for before, after, part in ways if after == new}
+        third = next((each for each in first if each in last), None)
+        if third is None:
             return None
-        self.keep(command, (old, new), derived)
+        derived = _joined_differences(*first[third], last[third])
+        self.keep(DIFFERENCES, (old, new), derived)
         return derived
 
     def listing(self, commit: Commit) -> TreeListing | None:
-        """Return the cached listing of a commit's tree, or None."""
+        """Return the cached listing of a commit's tree, or one derived from another by their difference; else None."""
         found = self._listings.pop(commit, None)
+        for other in () if found else self.listed():
+            if (known := self.difference(other, commit)) is not None:
+                entries = {path: now if now[0] != ABSENT else None for path, (_, now) in _changes(known).items()}
+                found = self._listings[other].changed(entries)
+                break
         if found is not None:
-            self._listings[commit] = found
+            self.keep_listing(commit, found)
         return found
 
     def keep_listing(self, commit: Commit, listing: TreeListing) -> None:

@@ -15,7 +15,6 @@ from scaffold.git.client.command_errors import git_failure, is_lock_error, is_sy
 from scaffold.git.client.disabled_programs import (
     HARMLESS_COMMANDS,
     TEXT_MERGE,
-    ConfigEntry,
     DisabledPrograms,
     Setting,
     disable_programs,
@@ -78,6 +77,7 @@ GitLocation = tuple[Path | None, str | None]
 
 LIST_CONFIG = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
+_NO_VARIABLES: Mapping[str, str] = {}
 
 T = TypeVar("T")
 
@@ -152,8 +152,8 @@ class Git:
         A command that was killed by a signal or met a lock is retried, so it must be safe to repeat. Output above
         `limit_bytes` is cut in the middle; without a limit, output above `OUTPUT_LIMIT_BYTES` raises GitError.
         """
-        # `config` must be one of the harmless commands: `_configuration` runs it itself.
-        settings = () if args[0] in HARMLESS_COMMANDS else (await self._configuration(env or {})).settings
+        # `config` must be one of the harmless commands: `configuration` runs it itself.
+        settings = () if args[0] in HARMLESS_COMMANDS else (await self.configuration(env or {})).settings
         finished = await self._run_with_retries(args, settings, env or {}, timeout_s, stdin, limit_bytes)
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
             raise git_failure(args, self.cwd, finished)
@@ -236,11 +236,8 @@ class Git:
                 finished = await once()
         return finished
 
-    async def config_entries(self) -> tuple[ConfigEntry, ...]:
-        """Return all settings that git obeys here, at every level; cached until a config file changes."""
-        return (await self._configuration({})).entries
-
-    async def _configuration(self, env: Mapping[str, str]) -> DisabledPrograms:
+    async def configuration(self, env: Mapping[str, str] = _NO_VARIABLES) -> DisabledPrograms:
+        """Return the settings here, and what turns off their programs; cached until a config file changes."""
         git_dir = env.get("GIT_DIR", self._env.get("GIT_DIR"))
         # Configuration depends on the git directory alone, so it is not read again for a worktree that has moved.
         location = (None, git_dir) if git_dir else (self.cwd, None)
