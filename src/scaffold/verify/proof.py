@@ -4,7 +4,6 @@ The worker and the merge queue run the same proof. It uses only what was run, ne
 """
 
 import hashlib
-from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +11,7 @@ from msgspec.json import encode
 
 from scaffold.core.ids import Commit
 from scaffold.core.proof.contract import Doubt, Verification, blocking_results
-from scaffold.core.proof.gates import Baseline, GateResult, GateRun
+from scaffold.core.proof.gates import Baseline, GateResult
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree, unchanged_result, verify_changes
@@ -76,7 +75,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
                 memory.keep(run, ())
     # Gates take longest, and work that fails its contract does not land, whatever their results.
     elif request.baseline is not None and verification.passed:
-        shown = await prove_gates(request, request.baseline, tree, shared=checks.gate_runs, used=checks.ran)
+        shown = await prove_gates(request, request.baseline, tree, checks=checks)
         doubts = (*verification.doubts, *shown.doubts)
         verification = msgspec.structs.replace(verification, gates=shown.gates, doubts=doubts)
     made = request.baseline.environment.made_by_work if request.baseline else ""
@@ -87,16 +86,11 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
 
 
 async def prove_gates(
-    request: ProofRequest,
-    baseline: Baseline,
-    tree: Tree,
-    *,
-    shared: Mapping[str, GateRun] = NONE_SHARED,
-    used: bool = False,
+    request: ProofRequest, baseline: Baseline, tree: Tree, *, checks: SharedChecks | None = None
 ) -> GateProof:
     """Run the repository's gates on a tree, as `judge_gates` does."""
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-    gates = await judge_gates(request, baseline, tree, shared=shared, used=used)
+    gates = await judge_gates(request, baseline, tree, checks=checks)
     silenced = await doubts_about_suppressions(tree, changes, gates)
     weakened = (await weakened_gates(request, tree, changes)).doubts
     blind = doubts_about_blind_gates(gates)

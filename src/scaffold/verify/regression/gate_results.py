@@ -56,6 +56,7 @@ from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemor
 from scaffold.verify.regression.hook_results import HookJudge
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact, analyze_impact
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
+from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.test_identity import (
     MatchedRuns,
     VaryingNames,
@@ -85,19 +86,13 @@ FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 
 
 async def judge_gates(
-    request: ProofRequest,
-    baseline: Baseline,
-    tree: Tree,
-    *,
-    shared: Mapping[str, GateRun] = NONE_SHARED,
-    used: bool = False,
+    request: ProofRequest, baseline: Baseline, tree: Tree, *, checks: SharedChecks | None = None
 ) -> tuple[GateResult, ...]:
     """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones.
 
-    `shared` are whole runs of gates that were checks of the contract, too, by command. The checkout must be clean, or
-    `used` by commands: then it is cleaned if there is a gate, as what they left must not decide what gates show.
+    The checkout must be clean but for what `checks` of the contract left, which must not decide what a gate shows.
     """
-    runs = baseline.runs
+    runs, used = baseline.runs, checks is not None and checks.ran
     if used and runs:
         await clean_again(baseline.environment, tree)
     since = await commits.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
@@ -124,7 +119,8 @@ async def judge_gates(
     )
     found = change.found_tests | await _tests_named_by_commands(request, tree)
     change = structs.replace(change, found_tests=found)
-    stored = GateRunMemory(request, baseline.environment, tree, await commits.tree_of(tree.git, tree.commit), shared)
+    tree_id, shared = await commits.tree_of(tree.git, tree.commit), checks.gate_runs if checks else NONE_SHARED
+    stored = GateRunMemory(request, baseline.environment, tree, tree_id, shared)
     runner = _GateRunner(request, tree, change, stored, [run.gate for run in runs])
     known = [await runner.judged(run.gate, run) for run in before]
     return (*known, *[await runner.judged(gate, None) for gate in new])
@@ -156,10 +152,7 @@ def _renames_in_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
 async def _new_gates(
     request: ProofRequest, baseline: Baseline, tree: Tree, since: Sequence[str] | None, *, used: bool
 ) -> tuple[Gate, ...]:
-    """Return the gates that were added since the baseline; a gate at the top covers all folders below.
-
-    `since` are the paths that changed since then; None if unknown.
-    """
+    """Return the gates that `since` then changed paths (None if unknown) added; one at the top covers all folders."""
     known = {run.gate.name for run in baseline.runs}
     covered = {*request.gates_off, *(run.gate.kind for run in baseline.runs if not run.gate.folder)}
     if since is not None and not any(_may_bring_a_gate(path, covered) for path in since):
@@ -190,18 +183,13 @@ def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
 
 class _GateRunner:
     def __init__(
-        self,
-        request: ProofRequest,
-        tree: Tree,
-        change: ChangeImpact,
-        memory: GateRunMemory,
-        base_gates: Collection[Gate],
+        self, request: ProofRequest, tree: Tree, change: ChangeImpact, memory: GateRunMemory, base: Collection[Gate]
     ) -> None:
         self._request = request
         self._tree = tree
         self._change = change
         self._memory = memory
-        self._base_gates = base_gates
+        self._base_gates = base
         """The gates that can run at the base."""
         self._names = dict[str, VaryingNames]()
         """By gate."""
