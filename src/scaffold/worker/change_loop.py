@@ -235,11 +235,7 @@ class ChangeLoop:
                 return StepsAdded(work.head)
             work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
-            hooked = await self._hooks.apply(work.head, work.tree)
-            if hooked.head != work.head:
-                ref = refs.work_ref(records.task.attempt.id)
-                await refs.pin(self._place.run_context.git, ref, hooked.head, known=self._workspace.start)
-            work = WorkCommit(hooked.head, hooked.tree, work.ignored)
+            work = await self._hooks.apply(work)
             self._pinned = work.head
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work

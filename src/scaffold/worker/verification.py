@@ -152,7 +152,7 @@ class AttemptVerifier:
             await worktree.restore(tree.git, head)
         elif clean:
             verification = msgspec.structs.replace(verification, proof_key=key)
-        compared = await self._compared_with_new_tests(verification, clean_tree)
+        compared = await self._compared_with_new_tests(verification, terms.contract, clean_tree)
         return await with_unchanged_behaviour(compared, tree.git, tree.base, compared.gates)
 
     async def _with_environment(
@@ -214,13 +214,13 @@ class AttemptVerifier:
         return False
 
     async def _compared_with_new_tests(
-        self, found: Verification, clean_tree: Callable[[Commit], Awaitable[Tree]]
+        self, found: Verification, contract: Contract | None, clean_tree: Callable[[Commit], Awaitable[Tree]]
     ) -> Verification:
         """Return the verification with `failed_on_base` being the checks that fail there with the change's tests.
 
         A check that passes there proves nothing about the change itself.
         """
-        place, contract = self._place, self._contract_with_timeouts
+        place = self._place
         if not found.passed or contract is None or self._base_results is None:
             return found
         changes = await commits.path_changes(place.workspace.git, place.workspace.base, found.commit)
@@ -261,19 +261,14 @@ class AttemptVerifier:
         return await self.verify(passed.commit, accepted=passed.accepted)
 
     @property
-    def _contract_with_timeouts(self) -> Contract | None:
-        contract, base_results = self.contract, self._base_results
-        return with_timeouts(contract, base_results) if contract and base_results else contract
-
-    @property
     def _gate_slots(self) -> Slots:
         return self._place.run_context.slots(self._place.task.run.settings.gates.slots)
 
     def _proof_request(self, accepted: Collection[str]) -> ProofRequest:
         settings, base_results = self._place.task.run.settings, self._base_results
-        gates, declaration = settings.gates, self._records.declaration
+        gates, declaration, contract = settings.gates, self._records.declaration, self.contract
         return ProofRequest(
-            contract=self._contract_with_timeouts,
+            contract=with_timeouts(contract, base_results) if contract and base_results else contract,
             files=declaration.files,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),

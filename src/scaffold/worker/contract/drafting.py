@@ -7,7 +7,6 @@ from scaffold.core.errors import CassetteMiss, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.proof.contract import Contract, ContractPhase
 from scaffold.git import commits
-from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.verify.contract.base_checks import BaseCheckResults, CheckResultCache, run_on_base
 from scaffold.verify.contract.check_runs import required_names
 from scaffold.worker.agent.capabilities import AgentCapabilities
@@ -72,12 +71,12 @@ async def refine_contract(
 ) -> Contract | None:
     """Return the final contract of work that passed its draft: the draft plus the drafter's additions, sealed.
 
-    A given or final contract is returned unchanged. If the drafter fails, the draft becomes final.
+    None for a given or final contract. If the drafter fails, the draft becomes final.
     """
     store, action = records.store, records.task.action
     seal = store.seals.in_force(action.id)
     if seal is None or seal.phase == "final":
-        return contract_in_force(store, action.id)
+        return None
     diff = await commits.diff_text(place.workspace.git, place.workspace.base, head, limit_bytes=DIFF_BYTES)
     # The diff is the agent's, and goes to a model: it may contain a secret that the agent copied into a file.
     prompt = refine_prompt(action, seal.contract, records.redactor.clean(diff))

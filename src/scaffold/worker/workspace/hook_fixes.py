@@ -2,30 +2,23 @@
 
 from collections.abc import Callable
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import GateRun
-from scaffold.git import commits
+from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
 from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks
 from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.gate_results import gate_timeout_s
 from scaffold.verify.regression.hook_results import hook_key
 from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.workspace.work_commit import WorkCommit
 from scaffold.worker.workspace.workplace import Workplace
 
 MOST_REPEATS = 2
 """A hook that fixes files fails at first; fixes of one may be fixed by another."""
-
-
-class HookedWork(Struct, frozen=True, kw_only=True):
-    """The work after the hooks have run."""
-
-    head: Commit
-    """The work's commit, or one on top of it with their fixes."""
-    tree: TreeId
 
 
 class HookFixes:
@@ -39,12 +32,12 @@ class HookFixes:
         runs = place.baseline.runs if place.baseline and place.task.run.settings.gates.enabled else ()
         self._before = next((run for run in runs if run.gate.runner == "hooks" and hooks_apply(run)), None)
 
-    async def apply(self, head: Commit, tree: TreeId) -> HookedWork:
+    async def apply(self, work: WorkCommit) -> WorkCommit:
         """Run the hooks on the work until they fix nothing more, and commit what they fixed.
 
         Fixes that other fixes undo, or of hooks that did not end, are left out.
         """
-        work, base = HookedWork(head=head, tree=tree), self._place.workspace.base
+        head, tree, base = work.head, work.tree, self._place.workspace.base
         unchanged = await commits.tree_of(self._place.workspace.git, base)
         if self._before is None or tree == unchanged:
             return work
@@ -68,7 +61,7 @@ class HookFixes:
         timeout_s = gate_timeout_s(before.gate, before, place.task.run.settings.gates.timeout_s)
         return await run_hooks(before.gate, place.tree(head), given, environment=environment, timeout_s=timeout_s)
 
-    async def _commit_fixes(self, work: HookedWork, tree: TreeId) -> HookedWork:
+    async def _commit_fixes(self, work: WorkCommit, tree: TreeId) -> WorkCommit:
         git, task = self._place.workspace.git, self._place.task
         identity, key = task.run.settings.identity, task.action.key
         head = await commits.commit_tree(
@@ -79,8 +72,9 @@ class HookFixes:
             author=identity.author,
             committer=identity.committer,
         )
+        await refs.pin(git, refs.work_ref(task.attempt.id), head, known=self._place.workspace.start)
         await worktree.restore(git, head)
         fixed = await commits.changed_paths(git, work.head, head)
         text = f"The commit hooks fixed {count_of(len(fixed), 'file')} of {key}: {', '.join(fixed[:5])}."
         self._records.inform(text)
-        return HookedWork(head=head, tree=tree)
+        return structs.replace(work, head=head, tree=tree)

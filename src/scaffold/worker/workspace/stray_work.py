@@ -16,9 +16,6 @@ from scaffold.git.checkouts.worktree_metadata import commits_of_head
 from scaffold.git.client.command_line import Git
 from scaffold.run.context import RunContext
 
-NAMES = ("-z", "--name-only", "--no-renames", "--ignore-submodules=all")
-"""Submodules are not entered: they are committed by themselves."""
-
 
 async def pin_stray_work(
     context: RunContext, run: Run, attempt: Attempt, path: Path, *, pinned: Commit | None, staged: bool = True
@@ -45,13 +42,11 @@ async def pin_stray_work(
 
 
 async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) -> None:
-    """Pin what is staged in the attempt's worktree, at which `git` works, under its keep ref, if the files differ.
+    """Pin what is staged in the attempt's worktree, at which `git` works, under its keep ref.
 
     Call it only after the attempt's processes have ended, and before the files are staged.
     """
     await worktree.remove_locks(git)
-    if not await _stages_other_versions(git):
-        return
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
     known = (attempt.start, *([before] if before else []))
     if (tree := await _staged_tree(context, git, known)) is not None:
@@ -92,17 +87,6 @@ async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ..
     lines = [line.split() for line in (await git(*args, stdin=names.encode())).line.splitlines()]
     parents = {parent for _, *above in lines for parent in above}
     return tuple(Commit(commit) for commit, *_ in lines if commit not in parents)
-
-
-async def _stages_other_versions(git: Git) -> bool:
-    """Return whether a path is staged neither as it is at HEAD nor as it is in the worktree; False without a HEAD."""
-    with contextlib.suppress(GitError):
-        staged = (await git("diff-index", "--cached", *NAMES, "HEAD")).records
-        if staged:
-            await git("update-index", "-q", "--ignore-submodules", "--refresh", ok=frozenset({0, 1}))
-            # What is staged as it is in the worktree will be in the commit of the files.
-            return not set(staged).isdisjoint((await git("diff-files", *NAMES)).records)
-    return False
 
 
 async def _staged_tree(context: RunContext, git: Git, known: Collection[Commit]) -> str | None:

@@ -46,44 +46,36 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
 
 async def _commit_files(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
     git, start, identity = place.workspace.git, place.workspace.start, records.task.run.settings.identity
-    message, pin = f"Work on {records.task.action.key}", refs.work_ref(records.task.attempt.id)
+    context, run, attempt, action = records.run_context, records.task.run, records.task.attempt, records.task.action
+    pin = refs.work_ref(attempt.id)
     try:
         left = (await git(*worktree.STATUS, "--ignored", "--ignore-submodules=all")).records
-        # The commit has the files, and what is staged becomes the same.
-        if any(not entry.startswith((" ", *worktree.UNTRACKED)) for entry in left):
-            await pin_staged(records.run_context, records.task.run, records.task.attempt, git)
-        action = records.task.action
+        # The commit has the files; what is staged otherwise, neither as at HEAD nor as in a file, becomes the same.
+        if any(" " not in entry[:2] and not entry.startswith(worktree.UNTRACKED) for entry in left):
+            await pin_staged(context, run, attempt, git)
         forced = [path for path in forced_files(action.files, action.contract) if (git.cwd / path).is_file()]
         if forced:
             await git("add", "--force", "--", *(f":(literal){path}" for path in forced))
-        kept_out = await copied_files(records.run_context, records.task.run.id, start)
         head = await commits.commit_all_info(
             git,
-            message,
+            f"Work on {action.key}",
             author=identity.author,
             committer=identity.committer,
-            kept_out=kept_out,
+            kept_out=await copied_files(context, run.id, start),
             pin=pin,
             new_folders=any(entry.startswith("?? ") and entry.endswith("/") for entry in left),
         )
         # Checking the work deletes them, as a new checkout would not have them.
-        made = await archive_ignored(
-            records.run_context,
-            records.task.run,
-            records.task.attempt,
-            git,
-            known=None if forced else [entry.removeprefix("!! ") for entry in left if entry.startswith("!! ")],
-        )
-        ignored = await ignoring_rules(git, made)
+        listed = None if forced else [entry[3:] for entry in left if entry.startswith("!! ")]
+        ignored = await ignoring_rules(git, await archive_ignored(context, run, attempt, git, known=listed))
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
-            task, base = records.task, place.workspace.base
-            is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
+            parent, base = records.task.parent, place.workspace.base
+            is_known = action.files or (action.workspace == "parent" and parent and parent.files)
             # Others that change the same paths are held back while this work is under way.
-            if head.commit != base and not is_known and task.run.settings.scheduling.collisions:
-                tracked = task.run.settings.landing.tracked_list
-                paths = await own_changed_paths(records.run_context.git, tracked, base, head.commit)
+            if head.commit != base and not is_known and run.settings.scheduling.collisions:
+                paths = await own_changed_paths(context.git, run.settings.landing.tracked_list, base, head.commit)
                 records.changed([utf8_safe(path) for path in paths], head.commit)
             return WorkCommit(head.commit, TreeId(head.tree), ignored)
         # It must not be taken for work from where this attempt began.

@@ -120,13 +120,10 @@ class Workplace(Struct, frozen=True, kw_only=True):
         tree = self.tree(self.workspace.base)
         program = await program_not_started(contract, ran, tree)
         missing = program or await program_not_started(contract, ran, tree, imports=True)
-        planned = [path for each in self.run_context.store.actions.for_run(self.task.run.id) for path in each.files]
-        if (
-            missing
-            and not is_named_in(missing, planned)
-            and not await work_may_bring(missing, tree, self._scope(files))
-        ):
-            raise self.not_ready(missing)
+        if missing and not await work_may_bring(missing, tree, self._scope(files)):
+            actions = self.run_context.store.actions.for_run(self.task.run.id)
+            if not is_named_in(missing, [path for each in actions for path in each.files]):
+                raise self.not_ready(missing)
         return program
 
     def _scope(self, files: Sequence[str]) -> WorkScope:
