@@ -453,3 +453,24 @@ async def test_a_script_that_changes_while_the_user_decides_is_asked_about_again
     tools = GuardedTools(tmp_path, asking=ask)
     assert (await tools.shell("./build.sh")).content.startswith("Denied")
     assert (len(set(asked)), tools.ran) == (2, [])
+
+
+async def test_a_program_without_a_sandbox_is_asked_about_a_change_of_an_unknown_file(tmp_path):
+    """AL-24: our own tools stay in the workspace by themselves, those of other programs do not."""
+    tools = GuardedTools(tmp_path, categories={"file_write": "allow"})
+
+    async def checked(title, *, sandboxed=False, **args):
+        tool = Tool(
+            name="write_file",
+            description="",
+            schema=object_schema({}),
+            category="file_write",
+            run=tools,
+            sandboxed=sandboxed,
+        )
+        return isinstance(await tools.gate.checked_call(tool, args, title), ToolOutput)
+
+    assert await checked("change a file", changes=["?"])
+    assert not await checked("change a file", path="a.py")
+    assert not await checked("change a file", changes=["?"], sandboxed=True)
+    assert not await checked("", changes=["?"])

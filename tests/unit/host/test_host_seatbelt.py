@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.seatbelt import argv, profile
@@ -88,6 +89,8 @@ def test_nothing_is_allowed_by_default_including_the_network():
 
 def test_the_network_is_reachable_only_through_the_proxy():
     assert rules(ZONE, "(allow network", proxy_port=8123) == ['(allow network-outbound (remote ip "localhost:8123"))']
+    zone = structs.replace(ZONE, ports=(9001,))
+    assert rules(zone, "(allow network") == ['(allow network-outbound (remote ip "localhost:9001"))']
 
 
 def test_the_command_comes_last():

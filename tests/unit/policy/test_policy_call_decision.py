@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from scaffold.policy.permission.call_decision import READ_ONLY_MODES, CallContext, decide_call
-from scaffold.policy.permission.call_request import invocation_by_name, permission_request
+from scaffold.policy.permission.call_request import ToolInvocation, invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import CATEGORIES, DEFAULT_DECISIONS, PolicyDecision, RuleSet
 from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, parse_rule
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
@@ -183,6 +183,16 @@ def test_one_protected_path_of_several_is_enough_and_reading_is_separate():
     assert said(at("file_read")) == ("allow", "category")
     assert said(writing(".env", tool="read_file")) == ("deny", "secret:.env")
     assert said(writing("/dev/zero", tool="read_file"), RuleSet(yolo=True)) == ("deny", "device")
+
+
+def test_a_path_is_found_under_the_names_that_other_agents_give_it():
+    """RA-14, BX-19: an editor of notebooks writes no protected file either."""
+    for name in ("path", "file_path", "notebook_path", "file", "filename"):
+        call = ToolInvocation(tool="NotebookEdit", category="file_write", args={name: "/w/.git/config", "content": "x"})
+        assert said(permission_request(call, PLACE), RuleSet(yolo=True)) == ("deny", "protected:.git")
+    for tool in ("glob", "Glob"):
+        call = ToolInvocation(tool=tool, category="file_read", args={"pattern": "/etc/*"})
+        assert said(permission_request(call, PLACE)) == ("ask", "outside")
 
 
 def test_no_secret_file_is_passed_to_a_user_defined_tool():

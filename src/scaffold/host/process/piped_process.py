@@ -68,6 +68,14 @@ class PipedProcess:
                     if not self._task.done():
                         loop.remove_writer(self._entrance)
 
+    async def end_input(self, seconds: float) -> None:
+        """Close its standard input, and wait at most `seconds` for it to end because of that; nothing can be sent then.
+
+        It is how many programs learn that they are done, and the one way to their own exit code.
+        """
+        self._close_entrance()
+        await asyncio.wait([self._task], timeout=seconds)
+
     async def end(self, grace_s: float) -> None:
         """Send SIGTERM to its process group; after at most `grace_s`, kill it and all that it started."""
         if not self._task.done() and self._control.terminate():
@@ -83,10 +91,15 @@ class PipedProcess:
         """Kill it and all that it started; safe to repeat."""
         self._task.cancel()
 
+    def _close_entrance(self) -> None:
+        if self._entrance >= 0:
+            asyncio.get_running_loop().remove_writer(self._entrance)
+            os.close(self._entrance)
+            self._entrance = -1
+
     def _close_pipe(self, task: asyncio.Task[CommandResult]) -> None:
         # Here and not in the task: one that is cancelled before it begins runs no `finally`.
-        asyncio.get_running_loop().remove_writer(self._entrance)
+        self._close_entrance()
         os.close(self._stdin)
-        os.close(self._entrance)
         if not task.cancelled() and task.exception() is None:
             self._ended(task.result())

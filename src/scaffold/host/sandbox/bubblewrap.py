@@ -129,6 +129,8 @@ def _mount_arguments(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ..
             return ("--ro-bind-fd", _source_number(mount.path, sources), path)
         case "emptied":
             return ("--tmpfs", path)
+        case "scratch":
+            return ("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", path)
         case "masked":
             return ("--ro-bind", "/dev/null", path)
         case "linked":

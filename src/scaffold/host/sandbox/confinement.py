@@ -39,6 +39,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     """Folders it may write."""
     temporary: Path
     """Its writable TMPDIR; the system's temporary folders look empty and are read-only."""
+    scratch: bool = False
+    """Whether it has a new, writable /tmp of its own at the level `bubblewrap`, for programs that know no TMPDIR."""
     protected: tuple[Path, ...] = ()
     """Read-only paths in the writable folders; missing ones cannot be created."""
     hidden: tuple[Path, ...] = ()
@@ -51,7 +53,7 @@ class Confinement(Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """If `network` is `hosts`: the allowed hosts, `*.example.com` for all subdomains, each with an optional `:PORT`."""
     ports: tuple[int, ...] = ()
-    """Ports of this machine's 127.0.0.1 that it may connect to at the level `landlock`."""
+    """Ports of this machine's 127.0.0.1 that it may connect to, at the levels other than `bubblewrap`."""
     limits: ResourceLimits = ResourceLimits()
 
 

@@ -24,9 +24,11 @@ ALWAYS_READABLE = (
 """Readable for every command: programs that some systems keep below /run, our interpreter, and this package."""
 MAX_LINKS = 16
 
-MountKind = Literal["writable", "readable", "emptied", "masked", "linked"]
-"""A writable folder | a read-only path | a folder shown as empty | a file that cannot be read | a copy of a link."""
-HIDDEN = ("emptied", "masked")
+MountKind = Literal["writable", "readable", "emptied", "scratch", "masked", "linked"]
+"""A writable folder | a read-only path | a folder shown as empty | a new folder that is gone with the command | a file
+that cannot be read | a copy of a link."""
+HIDDEN = ("emptied", "scratch", "masked")
+SCRATCH = Path("/tmp")  # noqa: S108 - each command has its own
 
 
 class Mount(Struct, frozen=True):
@@ -55,6 +57,8 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
         # What is still a link leads in a circle, so there is nothing to read.
         if (mode := _path_mode(target)) and not stat.S_ISLNK(mode):
             kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
+    if confinement.scratch and SCRATCH in kinds:
+        kinds[SCRATCH] = "scratch"
     writable = (*confinement.writable, confinement.temporary)
     kinds |= dict.fromkeys(writable, "writable")
     for path in (*ALWAYS_READABLE, *confinement.readable):

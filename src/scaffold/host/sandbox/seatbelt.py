@@ -4,9 +4,9 @@ Everything not allowed is denied, and the last matching rule decides. Rules matc
 file to another path are denied too: the folders above a protected, hidden or writable path cannot be created, moved or
 removed. Deny rules ignore case, as macOS file systems do; a character with several spellings matches any character.
 
-The only network is our proxy's port: macOS has no private loopback, and the machine's has the user's servers. The
-keychain, other applications and the clipboard are unreachable because their services are not listed. The profile
-follows the known needs of browsers' and other agents' sandboxes; it can only be tested on macOS.
+The only network is our proxy's port and other ports of ours: macOS has no private loopback, and the machine's has the
+user's servers. The keychain, other applications and the clipboard are unreachable because their services are not
+listed. The profile follows the known needs of browsers' and other agents' sandboxes; it can only be tested on macOS.
 """
 
 import re
@@ -124,8 +124,8 @@ def _profile_lines(confinement: Confinement, proxy_port: int | None) -> Iterator
     yield _TERMINALS
     if confinement.network == "open":
         yield _NETWORK
-    if proxy_port is not None:
-        yield f'(allow network-outbound (remote ip "localhost:{proxy_port:d}"))'
+    for port in (*confinement.ports, *([] if proxy_port is None else [proxy_port])):
+        yield f'(allow network-outbound (remote ip "localhost:{port:d}"))'
 
 
 def _path_rule(verdict: str, operations: str, path: Path) -> str:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -163,6 +163,11 @@ def reported_error(kind: str, message: str) -> ModelError:
     if classified not in {"final", "passing"}:
         return error
     return RequestRejected(error.what, error.fix, answer=message, transient=error.transient)
+
+
+def provider_error_kind(status: int, body: bytes) -> ProviderErrorKind:
+    """Return what an error is that another program got from its provider, and passes on."""
+    return _classify_error(status, _parse_error_body(body, datetime.fromtimestamp(0, UTC)))
 
 
 def unreadable_reply(detail: str) -> ModelError:

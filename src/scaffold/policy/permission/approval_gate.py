@@ -13,7 +13,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
-from scaffold.policy.permission.call_hooks import NO_CALL_HOOKS, CallHooks
+from scaffold.policy.permission.call_hooks import NO_CALL_HOOKS, CallHooks, CheckedCall
 from scaffold.policy.permission.call_request import invocation_of, permission_request
 from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
 from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, escape_words
@@ -133,20 +133,9 @@ class ApprovalGate:
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             """Decide the call, run it if it is allowed, and return its output or the reason."""
-            try:
-                request = permission_request(invocation_of(tool, args), self._workspace)
-                # Before the decision: what is decided, and shown to the user, is the call that runs.
-                checked = await self.hooks.before(tool, args)
-                if checked.args is not args:
-                    request = permission_request(invocation_of(tool, checked.args), self._workspace)
-            except UsageError as error:
-                return ToolOutput(f"Denied: {error.what}.", failed=True)
-            if checked.denied is not None:
-                self._tell(_approval_outcome("", request, PolicyDecision("deny", HOOK_RULE, checked.denied)))
-                return ToolOutput(f"Denied by a hook: {checked.denied}", failed=True)
-            decision = await self.judge_for("", msgspec.structs.replace(request, hook=checked.asks))
-            if decision.decision == "deny":
-                return ToolOutput(f"Denied: {decision.reason}.", failed=True)
+            checked = await self.checked_call(tool, args)
+            if isinstance(checked, ToolOutput):
+                return checked
             output = await self.hooks.after(tool, checked.args, await tool.run(checked.args))
             return (
                 msgspec.structs.replace(output, content=f"{output.content}\n\n{checked.note}")
@@ -155,6 +144,29 @@ class ApprovalGate:
             )
 
         return msgspec.structs.replace(tool, run=run)
+
+    async def checked_call(self, tool: Tool, args: Mapping[str, Any], title: str = "") -> CheckedCall | ToolOutput:
+        """Return the call that may run, as hooks perhaps changed it, or why none may; a program may give it a title."""
+        try:
+            request = permission_request(invocation_of(tool, args), self._workspace)
+            # Before the decision: what is decided, and shown to the user, is the call that runs.
+            checked = await self.hooks.before(tool, args)
+            if checked.args is not args:
+                request = permission_request(invocation_of(tool, checked.args), self._workspace)
+        except UsageError as error:
+            return ToolOutput(f"Denied: {error.what}.", failed=True)
+        if checked.denied is not None:
+            self._tell(_approval_outcome("", request, PolicyDecision("deny", HOOK_RULE, checked.denied)))
+            return ToolOutput(f"Denied by a hook: {checked.denied}", failed=True)
+        asks = checked.asks
+        # Our own tools stay in the workspace by themselves; a program of others could write anywhere.
+        is_anywhere = request.category == "file_write" and request.kind != "path" and not request.confined
+        if title and is_anywhere and not self._rules.yolo:
+            asks = asks or "it does not say which file it changes"
+        decision = await self.judge_for("", msgspec.structs.replace(request, hook=asks, title=title))
+        if decision.decision == "deny":
+            return ToolOutput(f"Denied: {decision.reason}.", failed=True)
+        return checked
 
     async def judge_for(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         """Decide the call of a subagent, or our own if `agent` is empty; return `allow` or `deny`, and report it."""

@@ -27,8 +27,8 @@ _NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
 }
 CATEGORY_BY_TOOL: Mapping[str, ToolCategory] = {name: category for category, names in _NAMES.items() for name in names}
 """Tool name -> category; includes the tool names of other agents."""
-_PATHS = ("path", "file_path", "file", "filename")
-"""Names of the argument with the path; the first one present counts."""
+_PATHS = ("path", "file_path", "notebook_path", "file", "filename")
+"""Names of the argument with the path, for tools of other agents too; the first one present counts."""
 _PATCH = "input"
 """Name of the argument of `apply_patch` with the patch."""
 _READ_ONLY = frozenset({"web_fetch", "web_search"})
@@ -107,7 +107,7 @@ def _call_subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
         case "file_read" | "file_write" | "memory" if named := [texts[name] for name in _PATHS if name in texts]:
             return "path", (named[0],)
         # Its pattern may contain a path that leads out of the workspace.
-        case "file_read" if call.tool == "glob" and "pattern" in texts:
+        case "file_read" if call.tool.lower() == "glob" and "pattern" in texts:
             return "path", (texts["pattern"],)
         case "network" if "url" in texts:
             return "url", (texts["url"],)

@@ -69,6 +69,8 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
 
     scripts: tuple[tuple[str, str], ...] = ()
     """(name, digest) of the script files that a command runs: an approval holds for these contents."""
+    title: str = ""
+    """What the call is for, in the words of a program whose tool it is; empty for our own tools."""
     hook: str = ""
     """Why a hook requires a human's decision, whatever the rules allow; empty without one."""
 
