@@ -20,18 +20,8 @@ from scaffold.cli.wiring import open_context
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.settings_file import SettingValue
 from scaffold.core.ids import ActionKey, Commit
-from scaffold.core.model import (
-    Action,
-    Attempt,
-    Evidence,
-    Goal,
-    InboxItem,
-    Intent,
-    PlanningTurn,
-    ProcessIdentity,
-    Run,
-    Usage,
-)
+from scaffold.core.landing.branch_move import Intent
+from scaffold.core.model import Action, Attempt, Evidence, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature, Tier
 from scaffold.core.spending import Spender, SpendingLimits

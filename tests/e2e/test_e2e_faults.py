@@ -96,7 +96,6 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
         ("KeptWork.keep", 2),
         ("KeptWork.keep", 14),
         ("commit_work", 2),
-        ("ChangeLoop._evaluate_turn for", 2),
         ("AttemptRecords.enter for scaffold.worker.change_loop.ChangeLoop._evaluate_turn", 2),
     ],
 )

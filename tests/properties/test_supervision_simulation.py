@@ -186,8 +186,8 @@ PLANTED = {
     ),
     "the slot of a worker that was answered is given away": (
         "store/run/attempts.py",
-        "COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken",
-        "COUNT(*) - COUNT(attempt.waits_for) AS taken",
+        "COUNT(works) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken",
+        "COUNT(works) - COUNT(CASE WHEN works = 1 THEN waits_for END) AS taken",
     ),
     "any number of workers wait": ("store/run/attempts.py", 'row["waits_for"] is None and waiting >= most', "False"),
     "attempts start however many candidates wait": (

@@ -40,6 +40,7 @@ def commands() -> dict[str, str]:
         "docs": "make docs",
         "quick": "make test",
         "bench-check": "make bench-check",
+        "executors": "make executors",
         **{f"servers-{Path(folder).name}": f"{folder}/setup && {PYTEST} -m slow {folder}" for folder in OWN_SETUP},
         **{f"slow-{package}": f"{slow} {' '.join(files)}" for package, files in slow_files().items()},
         "postgresql": f"{PYTEST} -m postgres",

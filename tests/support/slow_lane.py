@@ -34,6 +34,7 @@ SUITES: Mapping[str, str] = {
     ),
     "config": "e2e/*env_from.py e2e/*tiers.py e2e/*trust.py",
     "core": "properties/test_supervision_simulation.py",
+    "executors": "e2e/*executor*.py e2e/*program_runs.py integration/executors/*",
     "extensions": (
         "e2e/*extensions.py e2e/*injected.py e2e/*mcp*.py e2e/*plugins.py e2e/*skills.py "
         "integration/extensions/* integration/mcp_npm/*"

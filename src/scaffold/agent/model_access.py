@@ -139,8 +139,13 @@ def load_transport_class() -> Callable[[Mapping[str, str]], AbstractAsyncContext
 
 
 def endpoint_name(text: str) -> str | None:
-    """Return the name by which processes share an endpoint's limits; None for a cassette or an unusable model."""
+    """Return the name by which processes share an endpoint's limits; None for a cassette or an unusable model.
+
+    For a program that stands in its place it is the text itself.
+    """
     with suppress(UsageError, ModelError):
+        if parse_model(text).provider == "executor":
+            return text
         if is_live(text):
             return _find_endpoint(text)
     return None
@@ -164,6 +169,8 @@ def _find_endpoint(text: str) -> str:
 def resolve_model(text: str) -> tuple[str, str]:
     """Return the absolute model string and its cassette's digest, or ""; UsageError, ModelError if unusable."""
     pinned = absolute_model(text)
+    if (name := parse_model(pinned)).provider == "executor":
+        raise UsageError(f"`{pinned}` is no model", f"Choose the program with `--executor {name.name}`.")
     if is_live(pinned):
         # Only for its errors: a missing key or login, or an invalid base URL.
         _find_endpoint(pinned)

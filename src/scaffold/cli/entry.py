@@ -264,6 +264,11 @@ COMMANDS: Mapping[str, EntryPoint] = {
         "Review a folder's own configuration, and trust it.",
         ("scaffold trust --show", "scaffold trust --yes"),
     ),
+    "executors": EntryPoint(
+        "scaffold.cli.commands.executors:executors",
+        "Show the coding agents of others that can work for you, and try one.",
+        ("scaffold executors", "scaffold executors check claude"),
+    ),
     "mcp": EntryPoint(
         "scaffold.cli.commands.mcp:mcp",
         "Serve this repository's runs to other programs, by the Model Context Protocol.",

@@ -14,6 +14,7 @@ from scaffold.config.schema.table import SETTINGS, find_setting
 from scaffold.config.schema.tier_settings import (
     BUILT_IN_TIERS,
     FIELDS,
+    is_tier_field,
     read_tier,
     require_complete,
     require_other_fallback,
@@ -257,7 +258,7 @@ def project_settings(folder: TrustStatus, name: str) -> dict[str, SettingValue]:
 def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
     """Return the settings with those of `.scaffold.yaml`, and the ignored parts of that file."""
     tiers = tier_names(values)
-    own = {name: each for name, each in asked.items() if name in SETTINGS or name.split(".")[1] in tiers}
+    own = {name: each for name, each in asked.items() if not is_tier_field(name) or name.split(".")[1] in tiers}
     merged, ignored = _merge_layers(values, own, lambda setting: setting.project)
     new = tuple(IgnoredConfig(each.origin, NO_NEW_TIER, name) for name, each in asked.items() if name not in own)
     return merged, ignored + new

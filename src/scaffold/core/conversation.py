@@ -142,6 +142,8 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
     """The versions of files that its agent knows, by absolute path."""
     news: str = ""
     """The changes since then, for the agent; empty if nothing changed."""
+    session: str = ""
+    """The id by which a program, which keeps its conversation itself, continues it; empty if it has told none."""
     worktree: tuple[int, ...] = ()
     """Which folder its calls worked in: another one at that path has nothing of what they did."""
 

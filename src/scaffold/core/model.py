@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from scaffold.core.executor_settings import NATIVE
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
 from scaffold.core.plan import ActionKind, Method, TaskText, WorkKind, Workspace
 from scaffold.core.proof.contract import Contract, Doubt, Strength, Verification, strength_of
@@ -21,6 +22,42 @@ from scaffold.core.states import (
     GoalState,
     RunState,
 )
+
+
+class Activity(Struct, frozen=True, kw_only=True):
+    """One thing that may take minutes: a command, or a wait."""
+
+    label: str
+    """Its purpose, e.g. `check`, or the name of a gate."""
+    command: str = ""
+    """The command that runs; empty for a wait."""
+    folder: str = ""
+    """Where it runs, relative to the top of the checkout."""
+    is_whole: bool = True
+    """Whether its duration says how long the same command will take: False for a part of the tests, and for a wait."""
+    surrounds: bool = False
+    """Whether it consists of other work, which is shown instead while it runs."""
+
+    @property
+    def text(self) -> str:
+        """Return the work as one line for people: `check: pytest -q tests/test_store.py`."""
+        return f"{self.label}: {self.command}" if self.command else self.label
+
+
+class CurrentActivity(Struct, frozen=True, kw_only=True):
+    """The work that a process of a run is doing now; it is recorded once it lasts."""
+
+    run_id: RunId
+    attempt_id: AttemptId | None
+    """The attempt that it is for; None if it is for the run as a whole."""
+    fence: int
+    """The run's fence: what a process of an earlier owner was doing does not count."""
+    stage: str
+    """The activity around it, in one word for people; empty in an attempt, whose phase says it."""
+    work: Activity
+    since: datetime
+    last_s: float | None = None
+    """How many seconds the same command took when it last ended in this repository; None if that is unknown."""
 
 
 class ProcessIdentity(Struct, frozen=True):
@@ -171,6 +208,8 @@ class Action(TaskText, frozen=True, kw_only=True):
     kind: ActionKind
     method: Method
     workspace: Workspace = "own"
+    executor: str = ""
+    """Who does the work, by name; empty for the one that the run chooses."""
     role: str
     preconditions: tuple[Assertion, ...]
     effects: tuple[Assertion, ...]
@@ -233,8 +272,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     status: AttemptStatus
     phase: AttemptPhase
     outcome: AttemptOutcome | None = None
-    executor: str = "native"
+    executor: str = NATIVE
+    executor_version: str = ""
+    """The version of the program that does the work; empty for our own agents."""
     model: str = ""
+    """The model string; for a program, which chooses its model itself, the name of the executor."""
     worker: ProcessIdentity | None = None
     heartbeat_at: float | None = None
     """The worker's last heartbeat, on the monotonic clock of its machine."""
@@ -372,21 +414,6 @@ class Fact(Struct, frozen=True, kw_only=True):
     def strength(self) -> Strength:
         """How much its evidence says."""
         return strength_of(self.doubts, reviewed=self.reviewed)
-
-
-class Intent(Struct, frozen=True, kw_only=True):
-    """A ref update about to happen, stored first so that a takeover after a crash can finish or redo it."""
-
-    id: str
-    run_id: RunId
-    attempt_id: AttemptId
-    fence: int
-    ref: str
-    old: Commit
-    new: Commit
-    """The branch's new tip, which may land several attempts."""
-    commit: Commit
-    """The attempt's own commit: the new tip, or an ancestor of it."""
 
 
 InboxKind = Literal["approval", "question", "notice"]

@@ -46,6 +46,8 @@ class ActionSpec(TaskText, frozen=True, kw_only=True):
     """Paths and globs the action may change; empty means unknown."""
     contract: Contract | None = None
     workspace: Workspace = "own"
+    executor: str = ""
+    """Who does the work, by name; empty for the one that the run chooses."""
     method: Method | None = None
     """None: `htn` for a compound, and for a primitive what its source says."""
 

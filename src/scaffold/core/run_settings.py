@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from scaffold.core.executor_settings import NATIVE, ExecutorSettings
 from scaffold.core.extension_set import Extensions
 from scaffold.core.plan import TaskType
 from scaffold.core.proof.gates import Gate, TaggedTests
@@ -53,7 +54,6 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """A model string, e.g. `cassette:/abs/path.yaml`."""
     cassette_hash: str = ""
     """SHA-256 of the cassette's bytes; empty for live models."""
-    executor: str = "native"
     others: tuple[str, ...] = ()
     """Live models that take its place, the first of them first, while its endpoint accepts no requests."""
     effort: Effort = "auto"
@@ -403,6 +403,11 @@ class McpSettings(Struct, frozen=True, kw_only=True):
     """Whether the repository's file counts for this run alone."""
 
 
+def program_model(executor: str) -> ModelSettings:
+    """Return what stands for the model of a program, which chooses it itself."""
+    return ModelSettings(name=f"executor:{executor}")
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -425,6 +430,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     taking: TakingSettings = TakingSettings()
     plugins: PluginSettings = PluginSettings()
     mcp: McpSettings = McpSettings()
+    executors: ExecutorSettings = ExecutorSettings()
     extensions: Extensions = Extensions()
     """The hooks, skills and roles of its workers."""
 
@@ -434,9 +440,17 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         chosen = self.landing.human_review
         return chosen == "always" or (chosen == "tier" and self.tier.review == "human")
 
+    def agent_executor(self, role: str) -> str:
+        """Return who takes the turns of an agent with a role of its own, such as `planner` or `critic`."""
+        return self.executors.chosen(role, self.tier.name)
+
     def agent_model(self, role: str) -> ModelSettings:
-        """Return the model of an agent with a role of its own, such as `planner` or `critic`."""
-        return self._with_assigned(self.assigned.by_role.get(role))
+        """Return the model of an agent with a role of its own, or what stands for that of a program."""
+        # The second reviewer's model is set apart from the models of the run's agents.
+        reviewer = self.planning.reviewer if role == "reviewer" else None
+        own = reviewer.model if reviewer else self._with_assigned(self.assigned.by_role.get(role))
+        executor = self.agent_executor(role)
+        return own if executor == NATIVE else program_model(executor)
 
     def worker_model(self, role: str, task: TaskType | None, *, alternative: bool = False) -> ModelSettings:
         """Return the model of the work on an action of this role and type.
@@ -449,6 +463,11 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         return self._with_assigned(
             by_role.get(role) or (self.assigned.by_task.get(kind) if kind else None) or by_role.get("worker")
         )
+
+    def worker_executor(self, role: str, chosen: str = "") -> str:
+        """Return who works on an action of this role, for which its plan may have `chosen` somebody."""
+        roles = self.executors.roles
+        return chosen or roles.get(role) or roles.get("worker") or self.executors.chosen(role, self.tier.name)
 
     @property
     def models(self) -> tuple[ModelSettings, ...]:

@@ -32,6 +32,10 @@ class Spender(Struct, frozen=True):
     model: str
 
 
+SUBSCRIPTION = " (subscription)"
+"""Ends the name of a spender whose subscription pays: its cost is notional."""
+
+
 class AccountTotals(Struct, frozen=True, kw_only=True):
     """All that is booked on an account."""
 

@@ -61,6 +61,9 @@ def open_model(
         return RetryingModel(
             tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S, patience=patience, small_window=small
         )
+    if model.provider == "executor":
+        what = f"`{model.name}` is a program, and an agent of ours needs a model"
+        raise UsageError(what, "Pass `--model MODEL`, or choose a program for every role.")
     if line is None:
         raise UsageError(f"`{model}` is a live model, but only cassettes can be used here", "Use `cassette:PATH`.")
     with importing():

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from scaffold.core.executor_settings import NATIVE
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
 from scaffold.core.plan import WorkKind
@@ -74,12 +75,12 @@ def free_slots_of_run(store: Store, run: Run) -> int:
     slots = store.attempts.slots(run.id).values()
     waiting = sum(use.candidates for use in slots)
     taken = sum(use.taken for use in slots)
-    unlanded = sum(use.working for use in slots) + len(waiting)
+    unlanded = sum(use.working for use in slots) + waiting
     free = slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)
-    return free - 1 if free and len(waiting) == 1 and _lands_as_proven(store, run, *waiting) else free
+    return free - 1 if free and waiting == 1 and _lands_as_proven(store, run) else free
 
 
-def _lands_as_proven(store: Store, run: Run, only: AttemptId) -> bool:
+def _lands_as_proven(store: Store, run: Run) -> bool:
     """Return whether the only candidate lands without any check, on the tip on which its gates have run.
 
     What would start in that moment, without its work, would have to be proven twice: where it is done and as it lands.
@@ -87,11 +88,13 @@ def _lands_as_proven(store: Store, run: Run, only: AttemptId) -> bool:
     # A human's answer may take long, and an agent that finds no slot has paid for looking.
     if run.settings.human_reviews or _is_agent_run(run):
         return False
-    candidate = store.attempts.get(only)
-    if candidate is None or (proven := candidate.verification) is None:
+    # By now another one may wait as well, or this one have landed.
+    ids = store.attempts.ids_waiting_to_land(run.id)
+    only = store.attempts.get(ids[0]) if len(ids) == 1 else None
+    if only is None or (proven := only.verification) is None:
         return False
     tip = last_landed(store, run) or run.base_sha
-    return bool(proven.proof_key and proven.gates) and candidate.base_sha == tip
+    return bool(proven.proof_key and proven.gates) and only.base_sha == tip
 
 
 def _is_agent_run(run: Run) -> bool:
@@ -115,6 +118,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     briefing, alternative = await brief_next_attempt(context, action_id, tip)
     placed = await _find_placement(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
+    executor, model = _chosen_worker(store, run, action_id, alternative=alternative)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -126,8 +130,9 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         fence=run.fence,
         status="queued",
         phase="workspace",
-        executor=run.settings.model.executor,
-        model=_model_name(store, run, action_id, alternative=alternative),
+        executor=executor,
+        executor_version=run.settings.executors.versions.get(executor, ""),
+        model=model,
         base_sha=placed.base,
         briefing=briefing,
         alternative=alternative,
@@ -143,9 +148,8 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         if not slots.by_goal.get(goal_id) or not isinstance(action.state, Pending) or action.unmet:
             return None
         # A second step at the same time would reset the worktree of the first.
-        if store.attempts.is_in_use(attempt.workspace):
-            return None
-        if slots.picker is not None and not _starts_beside(store, slots.picker.for_run, action_id):
+        may_start = not store.attempts.is_in_use(attempt.workspace)
+        if not may_start or (slots.picker and not _starts_beside(store, slots.picker.for_run, action_id)):
             return None
         store.goals.record_slot(goal_id)
         store.attempts.open(attempt)
@@ -154,11 +158,15 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     return attempt
 
 
-def _model_name(store: Store, run: Run, action_id: ActionId, *, alternative: bool) -> str:
-    action = store.actions.get(action_id)
+def _chosen_worker(store: Store, run: Run, action_id: ActionId, *, alternative: bool) -> tuple[str, str]:
+    """Return the executor of an attempt and its model; a program chooses its model itself."""
+    action, settings = store.actions.get(action_id), run.settings
     if action is None:
-        return run.settings.model.name
-    return run.settings.worker_model(action.role, action.type, alternative=alternative).name
+        return NATIVE, settings.model.name
+    executor = settings.worker_executor(action.role, action.executor)
+    if executor != NATIVE:
+        return executor, executor
+    return NATIVE, settings.worker_model(action.role, action.type, alternative=alternative).name
 
 
 def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool:

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import AttemptId
-from scaffold.core.model import Run
+from scaffold.core.model import Activity, CurrentActivity, Run
 from scaffold.run.context import RunContext
 
 SHOWN_AFTER_S = 0.5

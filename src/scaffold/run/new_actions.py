@@ -41,6 +41,7 @@ def new_actions(
             kind=spec.kind,
             method=spec.method or ("htn" if spec.kind == "compound" else method),
             workspace=spec.workspace,
+            executor=spec.executor,
             role=spec.role,
             preconditions=spec.preconditions,
             effects=spec.effects,

@@ -5,10 +5,19 @@ from datetime import datetime
 
 from msgspec import Struct, structs
 
-from scaffold.core.activity import CurrentActivity
 from scaffold.core.events import RunClaimed
 from scaffold.core.ids import ActionId, ActionKey, AttemptId, GoalId
-from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
+from scaffold.core.model import (
+    Action,
+    Attempt,
+    CurrentActivity,
+    Goal,
+    InboxItem,
+    PlanningTurn,
+    ProcessIdentity,
+    Run,
+    Usage,
+)
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
 from scaffold.host.process_identity import is_alive
 from scaffold.plan.collisions.rules import HeldBack

@@ -213,9 +213,9 @@ def _attempt_json(view: RunView, action: Action, attempt: Attempt) -> Json:
     return {
         **_pick_fields(attempt, ("id", "number", "status", "phase", "outcome")),
         "agent_state": worker_state(attempt, asks=view.asks(action, attempt), gone=exited),
-        **_pick_fields(
-            attempt, ("iteration", "score", "executor", "model", "base_sha", "head_sha", "started_at", "ended_at")
-        ),
+        **_pick_fields(attempt, ("iteration", "score", "executor")),
+        "executor_version": attempt.executor_version or None,
+        **_pick_fields(attempt, ("model", "base_sha", "head_sha", "started_at", "ended_at")),
         "tokens": attempt.usage.tokens,
         "cost_usd": attempt.usage.cost_usd,
         **_pick_fields(attempt, ("log_file", "error")),

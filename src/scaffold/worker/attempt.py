@@ -37,6 +37,7 @@ from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.worker.activity_clock import ActivityClock, attempt_activity
+from scaffold.worker.agent.agent_source import AgentSource
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.continued_turn import take_up_turn
 from scaffold.worker.agent.native_executor import watched_agent
@@ -69,23 +70,23 @@ class Worker:
         self,
         run_context: RunContext,
         task: Assignment,
-        model: Model,
+        model: Model | None,
         *,
         reviewer: DeclarationReviewer = no_reviewer,
         activity: ActivityClock | None = None,
-        side_models: Mapping[str, Model] | None = None,
+        advisers: Mapping[str, AgentSource] | None = None,
     ) -> None:
         """`reviewer` decides requests for files that judge the work; without its decision a human is asked.
 
-        `side_models` are the models of advisers, by role, where they are not `model`. `activity` records when the
-        model waits for its endpoint; the default is a new one.
+        `model` is None if a program does the work. `advisers` take the turns of agents that advise, by role, where
+        `model` does not. `activity` records when the model waits for its endpoint; the default is a new one.
         """
         self._run_context = run_context
         self._task = task
         activity = activity or attempt_activity(run_context.clock, task)
         self._records = AttemptRecords(run_context=run_context, task=task, activity=activity)
         self._capabilities = AgentCapabilities(
-            model=model, side_models=side_models or {}, human=InboxApprover(self._records), reviewer=reviewer
+            model=model, advisers=advisers or {}, human=InboxApprover(self._records), reviewer=reviewer
         )
         self._workspace: AttemptWorkspace | None = None
 

@@ -85,7 +85,7 @@ async def make_change(
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
     verifier = await AttemptVerifier.prepare(place, capabilities, records)
     workspace, settings = place.workspace, records.task.run.settings
-    critic = Critic(workspace, records, capabilities.model_of("critic")) if settings.planning.critic else None
+    critic = Critic(workspace, records, capabilities.adviser("critic")) if settings.planning.critic else None
     # What earlier steps changed is part of the work, so it is verified even if nothing is added to it.
     inherits = workspace.start != workspace.base
     start = IterationResult(

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import GitError, PermanentGitError, ScaffoldError, StaleFence, StoreUnavailable
+from scaffold.core.executor_settings import NATIVE
 from scaffold.core.ids import AttemptId
 from scaffold.core.ports import Model
 from scaffold.core.states import AttemptOutcome
@@ -16,6 +17,8 @@ from scaffold.run.attempts.lease import send_heartbeats
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
+from scaffold.worker.agent.agent_source import AgentSource
+from scaffold.worker.agent.role_agents import program_of
 from scaffold.worker.agent.side_agent import SideRole
 from scaffold.worker.attempt import Worker
 from scaffold.worker.workspace.attempt_worktree import rescue_work
@@ -39,10 +42,10 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
     patience = Patience(settings.limits.model_wait_s, activity.parked)
     try:
         async with (
-            connect_work_models(task, patience=patience) as (model, side),
+            open_sources(context, task, patience=patience) as (model, advisers),
             send_heartbeats(context.store, task.attempt, context.clock, activity.limit),
         ):
-            await Worker(context, task, model, activity=activity, side_models=side).execute(
+            await Worker(context, task, model, activity=activity, advisers=advisers).execute(
                 own_identity(), log_file=str(journal)
             )
     except StaleFence:
@@ -62,28 +65,34 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
 
 
 @asynccontextmanager
-async def connect_work_models(
-    task: Assignment, *, patience: Patience
-) -> AsyncIterator[tuple[Model, Mapping[str, Model]]]:
-    """Yield the model of the work, and by role the models of agents that have another one.
+async def open_sources(
+    context: RunContext, task: Assignment, *, patience: Patience
+) -> AsyncIterator[tuple[Model | None, Mapping[str, AgentSource]]]:
+    """Yield the model of the work, None if a program does it, and by role who advises, where that is not this model.
 
     The second reviewer opens its own, if it is asked. Raises as `connect_model` does.
     """
     settings = task.run.settings
     work = settings.worker_model(task.action.role, task.action.type, alternative=task.attempt.alternative)
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(connect_run_model(work, patience=patience))
-        opened, side = {(work.name, work.others): model}, dict[str, Model]()
+        opened, advisers, model = dict[tuple[str, tuple[str, ...]], Model](), dict[str, AgentSource](), None
+        if task.attempt.executor == NATIVE:
+            model = await stack.enter_async_context(connect_run_model(work, patience=patience))
+            opened[work.name, work.others] = model
         roles: Mapping[SideRole, bool] = {
             "drafter": settings.planning.drafter,
             "critic": settings.planning.critic,
             "learner": settings.learning.extract,
         }
         for role in (each for each, is_used in roles.items() if is_used):
+            program = program_of(context, task.run, role, context.worktree_of(task.attempt), patience)
+            if program is not None:
+                advisers[role] = program
+                continue
             own = settings.agent_model(role)
             place = (own.name, own.others)
             if place not in opened:
                 opened[place] = await stack.enter_async_context(connect_run_model(own, patience=patience))
             if opened[place] is not model:
-                side[role] = opened[place]
-        yield model, side
+                advisers[role] = opened[place]
+        yield model, advisers

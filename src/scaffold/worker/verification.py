@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
-from scaffold.core.activity import Activity
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.model import Activity
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.core.proof.not_ready import MissingProgram
@@ -117,14 +117,18 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        async with self._place.activities.during(PROVING):
-            return await self._verify_commit(head, accepted)
-
-    async def _verify_commit(self, head: Commit, accepted: Collection[str]) -> Verification:
         terms, place = self._proof_request(accepted), self._place.workspace
-        known = self._known
-        if known and known.proof_key and known.proof_key == await proof_key(terms, place.git, place.base, head):
-            return msgspec.structs.replace(known, commit=head)
+        key = await proof_key(terms, place.git, place.base, head)
+        known = self.known.get(key)
+        # Work that passed without a sandbox may fail by now: the key covers nothing outside of the worktree.
+        if known is None or (known.passed and not known.proof_key):
+            async with self._place.activities.during(PROVING):
+                found = await self._verify_commit(head, terms, key)
+            if known is None or not found.passed:
+                self.known[key] = found
+        return msgspec.structs.replace(self.known[key], commit=head)
+
+    async def _verify_commit(self, head: Commit, terms: ProofRequest, key: str) -> Verification:
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:

@@ -177,6 +177,7 @@ def attempt_shape(attempt, *, ended):
         "iteration": 0,
         "score": None,
         "executor": "native",
+        "executor_version": None,
         "model": "cassette:/nowhere.yaml",
         "base_sha": attempt.base_sha,
         "head_sha": attempt.head_sha,

@@ -2,7 +2,8 @@
 
 from builders import an_intent
 from scaffold.core.ids import Commit
-from scaffold.core.model import Intent, Run
+from scaffold.core.landing.branch_move import Intent
+from scaffold.core.model import Run
 from scaffold.git import commits
 from scaffold.landing.facts.landing_record import session_ref
 from support.harness import AUTHOR, COMMITTER, Harness

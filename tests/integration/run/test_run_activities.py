@@ -7,7 +7,7 @@ from contextlib import closing
 import msgspec
 import pytest
 
-from scaffold.core.activity import Activity
+from scaffold.core.model import Activity
 from scaffold.run.activity_recorder import SHOWN_AFTER_S, ActivityRecorder
 from scaffold.store.database import Store
 from support.fake_clock import FakeClock

@@ -3,7 +3,7 @@
 import pytest
 
 from builders import an_action, store_run
-from scaffold.core.activity import Activity, CurrentActivity
+from scaffold.core.model import Activity, CurrentActivity
 from scaffold.store.database import Store
 from support.fake_clock import FakeClock
 

@@ -13,8 +13,7 @@ from builders import a_run, make_settings
 from scaffold.cli.render.live.event_lines import work_lines
 from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
 from scaffold.cli.render.terminal.text_layout import UNLIMITED
-from scaffold.core.activity import Activity, CurrentActivity
-from scaffold.core.model import InboxItem, Usage
+from scaffold.core.model import Activity, CurrentActivity, InboxItem, Usage
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.core.states import Active, Paused
 from scaffold.plan.budget import BudgetUse, spending_limits

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from scaffold.cli.render.live.work_line import SHOWN_AFTER_S, WorkLine, work_row
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.activity import Activity
+from scaffold.core.model import Activity
 from support.fake_clock import FakeClock
 
 WORK = Activity(label="set-up", command="npm ci --no-audit --no-fund --prefer-offline")

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from scaffold.core.activity import Activity, CurrentActivity
+from scaffold.core.model import Activity, CurrentActivity
 
 
 def test_a_command_is_shown_with_what_it_is_for():

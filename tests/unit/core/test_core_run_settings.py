@@ -1,14 +1,17 @@
 """Settings of a run: tiers, models, the list in which tasks are marked."""
 
+import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import a_run, make_settings
+from scaffold.core.executor_settings import NATIVE, ExecutorSettings
 from scaffold.core.run_settings import (
     AssignedModel,
     AssignedModels,
     LandingSettings,
     ModelSettings,
+    ReviewerSettings,
     Tier,
     TierChoice,
     WriteBack,
@@ -99,3 +102,47 @@ def test_an_attempt_that_takes_another_approach_may_have_another_model():
     assert settings.worker_model("", None, alternative=True).name == "larger"
     assert settings.worker_model("", None, alternative=False) == settings.model
     assert [each.name for each in settings.models] == [settings.model.name, "larger"]
+
+
+def test_the_role_decides_who_works_before_the_tier_and_the_tier_before_the_default():
+    """AL-20"""
+    settings = ExecutorSettings(default="claude", roles={"code_review": "codex"}, tiers={"quick": "native"})
+
+    assert settings.chosen("code_review", "quick") == "codex"
+    assert settings.chosen("implementation", "quick") == NATIVE
+    assert settings.chosen("implementation", "builder") == "claude"
+
+
+def test_a_program_takes_the_turns_of_the_roles_that_it_is_chosen_for():
+    """AL-20: by role, else by tier, else by default; its name stands for the model that it chooses itself."""
+    executors = ExecutorSettings(default="claude", roles={"planner": "codex", "critic": NATIVE})
+    settings = structs.replace(make_settings(), executors=executors)
+    assert [settings.agent_executor(role) for role in ("planner", "critic", "drafter")] == ["codex", NATIVE, "claude"]
+    assert settings.agent_model("planner").name == "executor:codex"
+    assert settings.agent_model("critic") == settings.model
+    settings = make_settings(default=NATIVE, tiers={"builder": "codex"})
+    assert settings.agent_executor("planner") == "codex"
+
+
+def test_the_second_reviewers_model_is_its_own():
+    """AL-13"""
+    own = ReviewerSettings(model=ModelSettings(name="other"))
+    settings = make_settings(reviewer=own)
+    assert settings.agent_model("reviewer") == own.model
+    assert make_settings(reviewer=own, default="claude").agent_model("reviewer").name == "executor:claude"
+
+
+@pytest.mark.parametrize(
+    ("executors", "needed"),
+    [
+        (ExecutorSettings(), True),
+        (ExecutorSettings(default="claude"), False),
+        (ExecutorSettings(default="claude", roles={"critic": NATIVE}), True),
+        (ExecutorSettings(roles={"critic": "claude"}), True),
+        (ExecutorSettings(tiers={"builder": "claude"}), False),
+        (ExecutorSettings(default="claude", tiers={"builder": NATIVE}), True),
+    ],
+)
+def test_a_run_needs_a_model_if_any_agent_of_it_is_ours(executors, needed):
+    """AL-20: without one, nothing asks for a key."""
+    assert executors.needs_model("builder") is needed

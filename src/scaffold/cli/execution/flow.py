@@ -9,6 +9,7 @@ import click
 
 from scaffold.agent.model_access import ask_servers
 from scaffold.cli.execution.background_start import start_in_background
+from scaffold.cli.execution.chosen_executors import executor_lines
 from scaffold.cli.execution.foreground import (
     handle_interrupts,
     last_seq_before,
@@ -98,7 +99,10 @@ async def print_preview(context: RunContext, run_id: RunId) -> None:
     used = [name for each in run.settings.models for name in (each.name, *each.others)]
     told = [f"model server {name}: {facts.text}" for name, facts in (await ask_servers(used)).items()]
     servers = chain.from_iterable(layout.prose("", line, hang=2) for line in told)
-    lines = [stored_preview(context.store, run).text(layout), *sandbox, *servers]
+    programs = chain.from_iterable(
+        layout.prose("", line, hang=2) for line in executor_lines(run.settings, context.environ)
+    )
+    lines = [stored_preview(context.store, run).text(layout), *sandbox, *servers, *programs]
     click.echo("\n".join(lines), err=True)
     names = run.settings.environment.variables
     if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):

@@ -24,10 +24,9 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.verbose_log import showing_others
 from scaffold.cli.wiring import processes_of, repository_context
 from scaffold.config.environment_command import environment_from
-from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
-from scaffold.core.model import Run
+from scaffold.core.model import Activity, Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
 from scaffold.host.process_identity import is_alive
 from scaffold.host.startup import importing, relax_gc

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import click
 from msgspec import structs
 
+from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.render.init_text import found_lines, labelled
 from scaffold.cli.render.terminal.style import is_terminal
 from scaffold.cli.render.terminal.text_layout import layout_for
@@ -84,9 +85,14 @@ async def agreed_settings(
 async def agreed_to_resume(
     context: RunContext, run: Run, settings: RunSettings, *, once: bool, ask: AskUser = ask_on_terminal
 ) -> RunSettings:
-    """Return the new settings of a stored run as `agreed_settings` does: an answer that it stored holds."""
-    contracts = [action.contract for action in context.store.actions.for_run(run.id) if action.contract]
-    return await agreed_settings(context, settings, run.base_sha, contracts, once=once, ask=ask)
+    """Return the new settings of a stored run as `agreed_settings` does: an answer that it stored holds.
+
+    The programs that it uses have passed their drill.
+    """
+    actions = context.store.actions.for_run(run.id)
+    contracts = [action.contract for action in actions if action.contract]
+    settings = await agreed_settings(context, settings, run.base_sha, contracts, once=once, ask=ask)
+    return await with_ready_executors(context, settings, (action.executor for action in actions))
 
 
 async def agreed_session(options: SessionOptions, trust: TrustStatus | None) -> SessionOptions:

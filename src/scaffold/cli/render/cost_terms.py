@@ -74,6 +74,8 @@ def billing_note(model: str, now: datetime) -> str:
             return "your own server, free"
         case "codex":
             return "covered by your subscription"
+        case "executor":
+            return "a program that chooses its model, and is paid as its own login says"
         case _:
             prices = _model_prices(model)
             rates = "price unknown" if prices is None else _rates_text(prices, now)

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from scaffold.cli.execution.background_start import start_in_background
+from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
@@ -145,6 +146,7 @@ class RunControl:
         )
         head = (await starting_point(self.context.repository)).head
         settings = await agreed_settings(self.context, settings, head, (), once=once, ask=self._ask_unconfined)
+        settings = await with_ready_executors(self.context, settings, ())
         opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id
         return opened

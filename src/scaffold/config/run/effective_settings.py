@@ -1,5 +1,6 @@
 """The settings of a run, from the configuration and the command line; a resumed run reads some of them again."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast, get_args
 
@@ -9,16 +10,19 @@ from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
 from scaffold.agent.prompts import Notice, ignore_notice
 from scaffold.config.folder_trust import folder_trust, prompt_folders
 from scaffold.config.permission_settings import detect_sandbox_level, permission_settings, sandbox_settings
+from scaffold.config.run.executor_choice import executor_settings
 from scaffold.config.run.role_models import RunModels, run_models
 from scaffold.config.run.spending_limits import budget_tokens, with_default_tokens, with_more, with_tier_tokens
 from scaffold.config.schema.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.settings import Settings, load_settings
 from scaffold.config.trusted_extensions import run_extensions
 from scaffold.core.errors import UsageError
+from scaffold.core.executor_settings import NATIVE, ExecutorSettings
 from scaffold.core.model import Run
 from scaffold.core.plan import Plan
 from scaffold.core.proof.gates import Gate, GateKind, TaggedTests
 from scaffold.core.run_settings import (
+    AssignedModels,
     EnvironmentSettings,
     FailureSettings,
     GateSettings,
@@ -40,9 +44,11 @@ from scaffold.core.run_settings import (
     TakingSettings,
     Tier,
     TierChoice,
+    program_model,
 )
 from scaffold.git.ignored_files import pattern_lines
 from scaffold.git.repository import signatures
+from scaffold.host.startup import importing
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.plan.budget import agreed_actions, spending_limits
@@ -58,6 +64,7 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     """The flags that `run` and `resume` were called with; None for a flag that was not given."""
 
     model: str | None = None
+    executor: str | None = None
     agents: int | None = None
     budget_usd: float | None = None
     budget_tokens: int | None = None
@@ -105,18 +112,17 @@ async def run_settings(
     `choice` says how the tier of `settings` was found, `planner` whether an agent may plan, decompose and replan.
     `notice` receives warnings for the user. Raise UsageError without a model, TrustError without a required sandbox.
     """
-    sandbox = sandbox_settings(settings)
+    sandbox, executors = sandbox_settings(settings), with_executor(executor_settings(settings), flags.executor)
     # Before anything is stored: a run that could never work in its sandbox should not exist.
     require_sandbox(sandbox, await detect_sandbox_level())
     root, once, limits, tier = context.repository.root, flags.trust_once, run_limits(settings), settings.tier()
     trust = _repository_trust(root, once=once, notice=notice)
-    model = (models := chosen_models(settings, tier, limits.budget_usd, notice=notice)).model
+    model = (models := _needed_models(settings, tier, executors, limits.budget_usd, notice=notice)).model
     planning = planning_settings(settings, flags, planner=planner)
     planning = structs.replace(planning, prompts=prompt_folders(root, trust_once=once, notice=notice))
-    planning, failures = _with_judges(planning, settings, tier, model), failure_settings(settings, model)
-    for other in (planning.reviewer.model if planning.reviewer else None, failures.other_model):
-        if other is not None and other != model:
-            _tell_unenforced_limit(other.name, limits.budget_usd, notice)
+    planning, failures = _with_judges(planning, settings, tier, model, executors), failure_settings(settings, model)
+    others = (planning.reviewer and planning.reviewer.model, failures.other_model)
+    _tell_unenforced_limits((each.name for each in others if each and each != model), limits.budget_usd, notice)
     author, committer = await signatures(context.repository)
     found = RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
@@ -138,9 +144,33 @@ async def run_settings(
         taking=taking_settings(settings, flags),
         plugins=PluginSettings(workers=settings.texts("plugins.workers"), network=settings.texts("plugins.network")),
         mcp=McpSettings(workers=settings.texts("mcp.workers"), trust_once=once),
+        executors=executors,
         extensions=run_extensions(context.repository, settings, trust, keep=not flags.dry_run, notice=notice),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
+
+
+def _needed_models(
+    settings: Settings, tier: Tier, executors: ExecutorSettings, budget_usd: float | None, *, notice: Notice
+) -> RunModels:
+    # Where programs do everything, none is looked for: who pays for a subscription needs no key.
+    if not executors.needs_model(tier.name):
+        return RunModels(program_model(executors.chosen("", tier.name)), AssignedModels())
+    return chosen_models(settings, tier, budget_usd, notice=notice)
+
+
+def with_executor(configured: ExecutorSettings, name: str | None) -> ExecutorSettings:
+    """Return who works in a run for which the user chose an executor; None if they did not.
+
+    As with a model, roles that have one of their own keep it. Raises UsageError if there is none of this name.
+    """
+    if name is None:
+        return configured
+    if name != NATIVE:
+        with importing():
+            from scaffold.executors.catalog import find_program
+        find_program(name, configured.programs)
+    return structs.replace(configured, default=name, tiers={})
 
 
 def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> PlanningSettings:
@@ -176,17 +206,20 @@ def chosen_models(settings: Settings, tier: Tier, budget_usd: float | None, *, n
     names = [found.model.name, *found.model.others]
     for each in (*found.assigned.by_role.values(), *found.assigned.by_task.values()):
         names += [each.name, *each.others]
-    for name in dict.fromkeys(names):
-        _tell_unenforced_limit(name, budget_usd, notice)
+    _tell_unenforced_limits(dict.fromkeys(names), budget_usd, notice)
     return found
 
 
-def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> ReviewerSettings | None:
+def chosen_reviewer(
+    settings: Settings, tier: Tier, model: ModelSettings, executors: ExecutorSettings
+) -> ReviewerSettings | None:
     """Return the second reviewer of a run whose work `model` does; None if the tier or the configuration has none."""
     word = settings.text("reviewer.model") or OFF
     if word == OFF or tier.review == "none":
         return None
     share = settings.number("reviewer.share") if tier.review_share is None else tier.review_share
+    if (executor := executors.chosen("reviewer", tier.name)) != NATIVE:
+        return ReviewerSettings(model=program_model(executor), share=share)
     return ReviewerSettings(model=_model_besides(settings, word, model), share=share)
 
 
@@ -216,7 +249,7 @@ def _model_besides(settings: Settings, word: str, model: ModelSettings) -> Model
 def _other_size(settings: Settings, name: str) -> tuple[str, str]:
     # Another provider is not considered: the user did not choose to show it this run's code.
     mine = parse_model(name)
-    if mine.provider == "cassette":
+    if mine.provider in {"cassette", "executor"}:
         return "", name
     others = ((size, text) for size in reversed(SIZES) for text in settings.models(size) if text != name)
     known = ((size, text, parse_model(text)) for size, text in others)
@@ -224,9 +257,11 @@ def _other_size(settings: Settings, name: str) -> tuple[str, str]:
     return next(same, ("", name))
 
 
-def _tell_unenforced_limit(name: str, budget_usd: float | None, notice: Notice) -> None:
-    if text := unenforced_limit_notice(name, budget_usd):
-        notice(text)
+def _tell_unenforced_limits(names: Iterable[str], budget_usd: float | None, notice: Notice) -> None:
+    # A program says itself what it costs, or it is found out from its tokens.
+    for name in names:
+        if parse_model(name).provider != "executor" and (text := unenforced_limit_notice(name, budget_usd)):
+            notice(text)
 
 
 def run_limits(settings: Settings) -> RunLimits:
@@ -359,6 +394,9 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
         sandbox = structs.replace(settings.sandbox, mode=flags.sandbox, unconfined=flags.sandbox == "off")
         settings = structs.replace(settings, sandbox=sandbox)
     settings = structs.replace(settings, taking=resumed_taking(settings.taking, flags))
+    settings = structs.replace(settings, executors=with_executor(settings.executors, flags.executor))
+    if settings.executors.needs_model(settings.tier.name) and parse_model(settings.model.name).provider == "executor":
+        raise UsageError(f"run {run.id} has no model for our own agents", "Pass one with `--model`.")
     if flags.yolo:
         settings = structs.replace(settings, permissions=structs.replace(settings.permissions, yolo=True))
     return settings
@@ -401,18 +439,20 @@ def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
     Where the tier chose the models, this one chooses them again.
     """
     tier = settings.tier()
-    if run.assigned.sized:
+    if run.assigned.sized and run.executors.needs_model(tier.name):
         run = _with_models(run, run_models(settings, tier, notice=ignore_notice))
     limits = with_tier_tokens(run.limits, tier)
-    planning = _with_judges(run.planning, settings, tier, run.model)
+    planning = _with_judges(run.planning, settings, tier, run.model, run.executors)
     choice = structs.replace(CHOSEN, fixed_agents=settings.values["agents"].value is not None)
     return structs.replace(run, tier=tier, limits=limits, planning=planning, choice=choice)
 
 
-def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings) -> PlanningSettings:
+def _with_judges(
+    planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings, executors: ExecutorSettings
+) -> PlanningSettings:
     # Without a planner nothing is judged; a drafter and a critic need a threshold, and only some tiers have a reviewer.
     judged = planning.planner and tier.threshold > 0
-    reviewer = chosen_reviewer(settings, tier, model) if planning.planner else None
+    reviewer = chosen_reviewer(settings, tier, model, executors) if planning.planner else None
     return structs.replace(planning, drafter=judged, critic=judged, reviewer=reviewer)
 
 

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 import msgspec
 
 from scaffold.config.schema import parsers
+from scaffold.config.schema.executor_rows import EXECUTOR_ROWS, own_executor_setting
 from scaffold.config.schema.model_rows import MODEL_ROWS, model_with_profile
 from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.schema.setting import (
@@ -395,6 +396,7 @@ _ROWS = (
         "the message of a squashed commit; `{request}`, `{actions}` and `{run}` in it are replaced",
         parsers.message,
     ),
+    *EXECUTOR_ROWS,
     _user_setting("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(
         "inbox.wait_s",
@@ -409,7 +411,7 @@ SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 
 
 def find_setting(name: str) -> Setting | None:
-    """Return the setting with this name, also of a tier of the user's own or of any model; None if there is none."""
+    """Return the setting with this name, also of a tier, a model or an executor that the user names; None for none."""
     if model_with_profile(name) and name not in SETTINGS:
         return msgspec.structs.replace(SETTINGS["models.small.profile"], name=name)
-    return SETTINGS.get(name) or own_tier_setting(name)
+    return SETTINGS.get(name) or own_tier_setting(name) or own_executor_setting(name)

@@ -97,6 +97,11 @@ def own_tier_setting(name: str) -> Setting | None:
     return next(row for row in tier_rows(found["tier"]) if row.name == name)
 
 
+def is_tier_field(name: str) -> bool:
+    """Return whether `name` is `tiers.TIER.FIELD`."""
+    return (found := _SETTING.fullmatch(name)) is not None and found["field"] is not None
+
+
 def is_tier_section(name: str) -> bool:
     """Return whether `name` is `tiers.TIER`, whichever tier that is."""
     found = _SETTING.fullmatch(name)

@@ -1,11 +1,11 @@
-"""Branches that commands of the user move: to take work, to undo it, or to carry it over to a new base."""
+"""Branches that move, stored first: landings, and commands of the user that take work, undo it or carry it over."""
 
 from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionId, ActionKey, Commit, RunId
+from scaffold.core.ids import ActionId, ActionKey, AttemptId, Commit, RunId
 
 MovePurpose = Literal["ff", "squash", "pr", "revert", "rebase"]
 """Taking work to the base branch as it is, or as one commit | a pull request | undoing an action | to a new base."""
@@ -46,3 +46,18 @@ class BranchMove(Struct, frozen=True, kw_only=True):
     def takes_work(self) -> bool:
         """Whether it takes work of the run to its user, and does not change the session branch."""
         return self.purpose in {"ff", "squash", "pr"}
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """A ref update about to happen, stored first so that a takeover after a crash can finish or redo it."""
+
+    id: str
+    run_id: RunId
+    attempt_id: AttemptId
+    fence: int
+    ref: str
+    old: Commit
+    new: Commit
+    """The branch's new tip, which may land several attempts."""
+    commit: Commit
+    """The attempt's own commit: the new tip, or an ancestor of it."""

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import ActionLanded, CandidateMerged, NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
-from scaffold.core.model import Action, Attempt, Intent, Run
+from scaffold.core.landing.branch_move import Intent
+from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import GateResult

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.activity import Activity
 from scaffold.core.ids import Commit
 from scaffold.core.landing.conflict import FileMerge
-from scaffold.core.model import Action, Attempt
+from scaffold.core.model import Action, Activity, Attempt
 from scaffold.core.proof.contract import DoubtCode, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.landing.facts.stale_facts import ProvenFacts, RecheckResult, affected_facts

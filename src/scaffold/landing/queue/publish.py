@@ -9,7 +9,8 @@ from msgspec import Struct
 from scaffold.core.change_approval import ChangeSubject
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.model import Intent, Run
+from scaffold.core.landing.branch_move import Intent
+from scaffold.core.model import Run
 from scaffold.core.proof.contract import Verification
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree

@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, structs
 
-from scaffold.core.activity import Activity
 from scaffold.core.ids import AttemptId, Commit, TreeId
 from scaffold.core.landing.conflict import FileMerge
-from scaffold.core.model import Run
+from scaffold.core.model import Activity, Run
 from scaffold.core.printable_text import join_limited, truncate_text, utf8_safe
 from scaffold.git import commits
 from scaffold.git.trees.tree_file import NewFile

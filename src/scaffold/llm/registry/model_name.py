@@ -22,7 +22,8 @@ DIMENSIONS: Mapping[str, int] = {
     "text-embedding-ada-002": 1_536,
 }
 
-Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette"]
+Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette", "executor"]
+"""Of these, `executor` has no models: it stands for a program that chooses its model itself."""
 EMBEDDING_PROVIDERS: frozenset[Provider] = frozenset({"openai", "openai-chat", "local"})
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 SYNTAX_HINT = (
@@ -78,7 +79,7 @@ def absolute_model(text: str) -> str:
 
 def is_live(text: str) -> bool:
     """Return True if the model is called over the network (`open_model` needs a `line`); UsageError if invalid."""
-    return parse_model(text).provider != "cassette"
+    return parse_model(text).provider not in {"cassette", "executor"}
 
 
 def embedding_model(text: str) -> ModelName:

@@ -9,23 +9,24 @@ from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import AttemptId
 from scaffold.core.landing.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.ports import MergeCheck, Model
+from scaffold.core.ports import MergeCheck
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.spending import Spender
 from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
-from scaffold.orchestrator.planning.supervisor_agent import OpenModel
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.spending.run_budget import RunBudget
+from scaffold.worker.agent.agent_source import AgentSource, OpenSource, booked_as
+from scaffold.worker.agent.role_agents import new_agent
+from scaffold.worker.agent.watchdog import TurnTaker
 
 ROLE = "merger"
 MAX_ASKS = 3
@@ -46,10 +47,10 @@ class MergeAgent:
     model fails, the conflict is left to a new attempt, and no work is lost.
     """
 
-    def __init__(self, context: RunContext, run: Run, open_model: OpenModel) -> None:
+    def __init__(self, context: RunContext, run: Run, open_source: OpenSource) -> None:
         self._context = context
         self._run = run
-        self._open_model = open_model
+        self._open_source = open_source
         self._questions = defaultdict[AttemptId, set[MergeQuestion]](set)
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
@@ -66,8 +67,8 @@ class MergeAgent:
         limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:
-            async with limit.enforced(), self._open_model(patience=patience) as model:
-                answer = await self._ask_until_usable(self._create_agent(model, action, attempt), question, check)
+            async with limit.enforced(), self._open_source(patience=patience) as source:
+                answer = await self._ask_until_usable(self._create_agent(source, action, attempt), question, check)
             answered.add(question)
         except TimeoutError:
             if limit.left_s > 0:
@@ -80,7 +81,7 @@ class MergeAgent:
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
         return ConflictExplanation(redactor.clean(utf8_safe(answer.why)))
 
-    def _create_agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
+    def _create_agent(self, source: AgentSource, action: Action, attempt: Attempt) -> TurnTaker:
         context, settings = self._context, self._run.settings
         own = settings.agent_model(ROLE)
         goal = context.store.goals.get(action.goal_id)
@@ -93,13 +94,13 @@ class MergeAgent:
         budget = RunBudget(
             context.store,
             attempt,
-            Spender(ROLE, own.name),
+            Spender(ROLE, booked_as(source, own)),
             limits=settings.limits,
             clock=context.clock,
             owner=own_identity(),
         )
-        return Agent(
-            model=model,
+        return new_agent(
+            source,
             tools=(),
             brief=AgentSpec(
                 caller=Caller(role=ROLE, action=action.key, attempt=attempt.number),
@@ -117,7 +118,7 @@ class MergeAgent:
             ),
         )
 
-    async def _ask_until_usable(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
+    async def _ask_until_usable(self, agent: TurnTaker, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
         prompt, problem = self._context.redactor.clean(merge_prompt(question)), ""
         if prompt != merge_prompt(question):
             # The answer would land with a placeholder in place of the secret.

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.startup import importing
@@ -52,7 +51,8 @@ async def own_run(
         if run.settings.planning.planner:
             with importing():
                 from scaffold.orchestrator.owner.merge_agent import MergeAgent
-            merger = MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
+                from scaffold.worker.agent.role_agents import open_source
+            merger = MergeAgent(context, run, partial(open_source, context, run, "merger"))
         owner = await recover_run_owner(context, run, _create_engine(context, run, starter), merger=merger)
         async with AsyncExitStack() as stack:
             # After the recovery, which removes the temporary folders of earlier servers.
@@ -72,7 +72,8 @@ def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> En
         return LocalEngine(starter)
     with importing():
         from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
-    agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
+        from scaffold.worker.agent.role_agents import open_source
+    agent = SupervisorAgent(context, run, partial(open_source, context, run, "supervisor"))
 
     async def supervise_here(goals: GoalGroup) -> int:
         return await supervise_goals(

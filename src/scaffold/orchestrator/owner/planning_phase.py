@@ -7,7 +7,6 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import BudgetExceeded, ModelError, PlanInvalid
 from scaffold.core.ids import RunId
 from scaffold.core.model import HaltRequest, Run
@@ -34,6 +33,7 @@ from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
 from scaffold.store.spending.run_budget import budget_use, more_budget
 from scaffold.views.text_format import clip
+from scaffold.worker.agent.role_agents import open_source
 from scaffold.worker.contract.checkout_files import write_projections
 
 StopCause = Literal["stopped", "paused", "cancelled", "unavailable"]
@@ -149,10 +149,10 @@ class PlanningPhase:
         settings = self.run.settings
         limit = TimeLimit(self._context.clock, settings.tier.timeout_s)
         patience = Patience(settings.limits.model_wait_s, limit.paused)
-        async with connect_run_model(settings.agent_model("planner"), patience=patience) as model:
+        async with open_source(self._context, self.run, "planner", patience=patience) as source:
             self._agent_works = True
             try:
-                return await plan_run(self._context, self.run, model, watch=self._with_progress, limit=limit)
+                return await plan_run(self._context, self.run, source, watch=self._with_progress, limit=limit)
             finally:
                 self._agent_works = False
 

@@ -7,11 +7,10 @@ from contextlib import suppress
 import msgspec
 
 from scaffold.config.permission_settings import LEVEL_CACHE
-from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import TreeId
-from scaffold.core.model import Run
+from scaffold.core.model import Activity, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.core.proof.not_ready import ENVIRONMENT_NOT_READY

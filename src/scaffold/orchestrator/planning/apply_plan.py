@@ -129,6 +129,7 @@ def _action_spec(action: Action, keys: Mapping[ActionId, ActionKey]) -> ActionSp
         **text_fields(action),
         kind=action.kind,
         workspace=action.workspace,
+        executor=action.executor,
         role=action.role,
         parent=None if action.parent_id is None else keys[action.parent_id],
         preconditions=action.preconditions,

@@ -7,7 +7,6 @@ from typing import Any
 
 from scaffold.core.model import Run
 from scaffold.core.plan import Finding
-from scaffold.core.ports import Model
 from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.tool import Tool
 from scaffold.host.child_environment import child_environment
@@ -29,6 +28,7 @@ from scaffold.tools.arguments import object_schema
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
+from scaffold.worker.agent.agent_source import AgentSource
 from scaffold.worker.human.inbox_approval import worker_rules
 
 ToolWrapper = Callable[[Tool], Tool]
@@ -52,7 +52,12 @@ def unwrapped_tool(tool: Tool) -> Tool:
 
 
 async def plan_run(
-    context: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool, limit: TimeLimit | None = None
+    context: RunContext,
+    run: Run,
+    source: AgentSource,
+    *,
+    watch: ToolWrapper = unwrapped_tool,
+    limit: TimeLimit | None = None,
 ) -> PlanningResult:
     """Let the planner plan a run that this process owns, within `limit`, and return the result.
 
@@ -81,7 +86,7 @@ async def plan_run(
     prompt += LIST_REQUIREMENTS if listing else ""
     prompt = await with_notes_by_meaning(context, run, prompt, run.request)
     rules = TurnRules(tools=tools, faults=faults, extra_changes=keep)
-    return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt, limit=limit), rules)
+    return await run_proposal_turn(context, run, source, TurnRequest(event="plan", prompt=prompt, limit=limit), rules)
 
 
 def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:

@@ -1,8 +1,7 @@
 """The agent of a supervisor: it decomposes a compound, replans, or takes every step itself."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Protocol
+from contextlib import AsyncExitStack
 
 from msgspec import structs
 
@@ -10,7 +9,6 @@ from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
 from scaffold.core.model import Action, Goal, PlanningEvent, Run
 from scaffold.core.plan import Finding, full_text
-from scaffold.core.ports import Model
 from scaffold.core.states import Failed
 from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.agent_supervision import no_effect_reason, recent_events
@@ -43,19 +41,12 @@ from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
 from scaffold.run.learning.told_learnings import with_notes_for_planning
 from scaffold.store.database import Store
+from scaffold.worker.agent.agent_source import AgentSource, OpenSource
 
 MAX_READY = 10
 """How many ready actions a prompt names."""
 MAX_FAILURES = 12
 """How many failed actions a prompt names."""
-
-
-class OpenModel(Protocol):
-    """Opens the model of one turn."""
-
-    def __call__(self, *, patience: Patience) -> AbstractAsyncContextManager[Model]:
-        """Return a model that waits for its endpoint as `patience` says; raises UsageError if it cannot be used."""
-        ...
 
 
 PlanCheck = Callable[[PlanDraft], Sequence[Finding]]
@@ -67,10 +58,10 @@ class SupervisorAgent:
     Raises StaleFence once another process supervises the goal.
     """
 
-    def __init__(self, run_context: RunContext, run: Run, open_model: OpenModel) -> None:
+    def __init__(self, run_context: RunContext, run: Run, open_source: OpenSource) -> None:
         self._run_context = run_context
         self._run = run
-        self._open_model = open_model
+        self._open_source = open_source
 
     async def decompose(self, goal_id: GoalId, compound_id: ActionId) -> PlanningResult:
         """Ask for children of a ready compound; the written children cover all its effects."""
@@ -109,28 +100,28 @@ class SupervisorAgent:
             ),
             idle=lambda: no_effect_reason(self._run_context.store, self._run, goal),
         )
-        return await self._with_model(
-            request, lambda model, timed: run_step_turn(self._run_context, self._run, model, timed, step_tools)
+        return await self._with_source(
+            request, lambda source, timed: run_step_turn(self._run_context, self._run, source, timed, step_tools)
         )
 
     async def _run_proposal_turn(self, request: TurnRequest, rules: TurnRules) -> PlanningResult:
-        return await self._with_model(
-            request, lambda model, timed: run_proposal_turn(self._run_context, self._run, model, timed, rules)
+        return await self._with_source(
+            request, lambda source, timed: run_proposal_turn(self._run_context, self._run, source, timed, rules)
         )
 
-    async def _with_model(
-        self, request: TurnRequest, turn: Callable[[Model, TurnRequest], Awaitable[PlanningResult]]
+    async def _with_source(
+        self, request: TurnRequest, turn: Callable[[AgentSource, TurnRequest], Awaitable[PlanningResult]]
     ) -> PlanningResult:
         settings = self._run.settings
         limit = TimeLimit(self._run_context.clock, settings.tier.timeout_s)
         patience = Patience(settings.limits.model_wait_s, limit.paused)
         async with AsyncExitStack() as stack:
             try:
-                model = await stack.enter_async_context(self._open_model(patience=patience))
-            # Only opening the model is guarded here; errors of the turn are part of its result.
+                source = await stack.enter_async_context(self._open_source(patience=patience))
+            # Only opening it is guarded here; errors of the turn are part of its result.
             except (ModelError, UsageError) as error:
                 return ModelFailed(self._run_context.redactor.clean(error.in_full), retryable=False)
-            return await turn(model, structs.replace(request, limit=limit))
+            return await turn(source, structs.replace(request, limit=limit))
 
     def _turn_rules(
         self, goal: Goal, compound: Action | None, extra_changes: Callable[[Store], None] = no_extra_changes

@@ -16,7 +16,6 @@ from scaffold.agent.io_port import AgentIO, do_nothing
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.repeated_calls import LoopDetected
-from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, KeptTurn
 from scaffold.core.errors import (
     BudgetExceeded,
@@ -29,7 +28,6 @@ from scaffold.core.errors import (
 from scaffold.core.ids import GoalId, TurnId
 from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, PlanningTurnOutcome, Run, Usage
 from scaffold.core.plan import Finding
-from scaffold.core.ports import Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
@@ -44,6 +42,9 @@ from scaffold.run.context import RunContext
 from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
+from scaffold.worker.agent.agent_source import AgentSource, booked_as
+from scaffold.worker.agent.role_agents import new_agent
+from scaffold.worker.agent.watchdog import TurnTaker
 
 MAX_ROUNDS = 3
 """How often an agent may hand in before its proposal is rejected for good."""
@@ -127,7 +128,7 @@ class TurnRules(Struct, frozen=True, kw_only=True):
 
 
 async def run_proposal_turn(
-    context: RunContext, run: Run, model: Model, request: TurnRequest, rules: TurnRules
+    context: RunContext, run: Run, source: AgentSource, request: TurnRequest, rules: TurnRules
 ) -> PlanningResult:
     """Run a turn of the agent, write its proposal, and return the result.
 
@@ -135,7 +136,7 @@ async def run_proposal_turn(
     """
     open_turn = _OpenTurn(context, run, request)
     proposals = DraftProposals(context.store, run)
-    agent = open_turn.agent(model, rules.tools(proposals))
+    agent = open_turn.agent(source, rules.tools(proposals))
     return await open_turn.run_to_end(lambda: _propose_until_sound(open_turn, agent, proposals, rules))
 
 
@@ -149,11 +150,11 @@ class StepTools(Struct, frozen=True, kw_only=True):
 
 
 async def run_step_turn(
-    context: RunContext, run: Run, model: Model, request: TurnRequest, step_tools: StepTools
+    context: RunContext, run: Run, source: AgentSource, request: TurnRequest, step_tools: StepTools
 ) -> PlanningResult:
     """Run a turn in which the agent takes every step itself, or continue one; otherwise like `run_proposal_turn`."""
     open_turn = _OpenTurn(context, run, request)
-    agent = open_turn.agent(model, step_tools.tools, keep=open_turn.keep)
+    agent = open_turn.agent(source, step_tools.tools, keep=open_turn.keep)
     return await open_turn.run_to_end(lambda: _take_steps(open_turn, agent, step_tools))
 
 
@@ -210,13 +211,15 @@ class _OpenTurn:
             store.turns.check(self.turn.id)
             store.paid_replies.keep_turn(self._scope, turn)
 
-    def agent(self, model: Model, tools: Sequence[Tool], *, keep: Callable[[KeptTurn], None] = do_nothing) -> Agent:
+    def agent(
+        self, source: AgentSource, tools: Sequence[Tool], *, keep: Callable[[KeptTurn], None] = do_nothing
+    ) -> TurnTaker:
         """Return the turn's agent, with a fresh context and the run's budget; `keep` stores how far it has come."""
         settings, journal = self.run.settings, self._open_journal()
         own = settings.agent_model(self.request.role)
         action, planner = self.request.action, self.request.role == "planner"
-        return Agent(
-            model=model,
+        return new_agent(
+            source,
             tools=tools,
             brief=AgentSpec(
                 caller=Caller(
@@ -240,7 +243,7 @@ class _OpenTurn:
                 budget=RunBudget(
                     self.context.store,
                     self.turn,
-                    Spender(self.request.role, own.name),
+                    Spender(self.request.role, booked_as(source, own)),
                     limits=settings.limits,
                     clock=self.context.clock,
                     owner=own_identity(),
@@ -318,7 +321,7 @@ class _OpenTurn:
 
 
 async def _propose_until_sound(
-    open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules
+    open_turn: _OpenTurn, agent: TurnTaker, proposals: DraftProposals, rules: TurnRules
 ) -> PlanningResult:
     message, findings = open_turn.request.prompt, tuple[Finding, ...]()
     for _ in range(MAX_ROUNDS):
@@ -343,7 +346,7 @@ async def _propose_until_sound(
     return PlanRejected(findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {shown}{more}")
 
 
-async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools) -> PlanningResult:
+async def _take_steps(open_turn: _OpenTurn, agent: TurnTaker, step_tools: StepTools) -> PlanningResult:
     try:
         finish = await agent.turn(open_turn.kept or open_turn.request.prompt)
     except LoopDetected as loop:

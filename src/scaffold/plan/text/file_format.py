@@ -36,7 +36,7 @@ TEXT_KEYS = ("title", "description", "type", "acceptance", "verification_intent"
 _PLAN = ("version", "goals")
 _GOAL = ("name", "description", "goal_state", "persistent", "actions")
 _ACTION = (
-    *("key", *TEXT_KEYS, "kind", "method", "workspace", "role"),
+    *("key", *TEXT_KEYS, "kind", "method", "workspace", "role", "executor"),
     *("parent", "preconditions", "effects", "files", "contract"),
 )
 _CONTRACT = ("intent", "commands", "must_exist", "must_not_exist", "must_not_change")
@@ -162,6 +162,7 @@ def parse_action(fields: FieldReader, known: tuple[str, ...], *, required: tuple
         method=_read_method(fields),
         workspace=_read_workspace(fields),
         role=fields.text("role", DEFAULT_ROLE, bad_name),
+        executor=fields.text("executor", complaint=bad_line),
         parent=ActionKey(parent) if (parent := fields.text("parent", complaint=bad_key)) else None,
         preconditions=_read_assertions(fields, "preconditions"),
         effects=_read_assertions(fields, "effects"),
@@ -331,6 +332,7 @@ def _action_entry(action: ActionSpec) -> dict[str, Any]:
             "method": action.method,
             "workspace": "" if action.workspace == "own" else action.workspace,
             "role": "" if action.role == DEFAULT_ROLE else action.role,
+            "executor": action.executor,
             "parent": action.parent,
             "preconditions": list(action.preconditions),
             "effects": list(action.effects),

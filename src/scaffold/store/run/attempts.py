@@ -37,14 +37,14 @@ from scaffold.store.run.agent_questions import FORGET_REPLIES, FORGET_TURNS
 from scaffold.store.run.event_log import RunTableGateway
 
 OPEN = """
-INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, kind,
-                     workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score, result, edits,
-                     input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file, error, alternative,
-                     fingerprint, escalation, queued_at, queued_seq, started_at, ended_at)
-VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :kind,
-        :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result, :edits,
-        :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :alternative,
-        :fingerprint, :escalation, :queued_at, :queued_seq, :started_at, :ended_at)
+INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, executor_version, model,
+                     worker, kind, workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score,
+                     result, edits, input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file,
+                     error, alternative, fingerprint, escalation, queued_at, queued_seq, started_at, ended_at)
+VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :executor_version, :model,
+        :worker, :kind, :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score,
+        :result, :edits, :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error,
+        :alternative, :fingerprint, :escalation, :queued_at, :queued_seq, :started_at, :ended_at)
 ON CONFLICT DO NOTHING
 RETURNING id
 """

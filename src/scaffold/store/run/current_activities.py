@@ -1,7 +1,7 @@
 """What the processes of a run are busy with, and how long commands took before; only for people who watch."""
 
-from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.ids import AttemptId, RunId
+from scaffold.core.model import Activity, CurrentActivity
 from scaffold.store.driver.columns import JsonColumn, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway

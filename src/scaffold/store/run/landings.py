@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Commit, RunId
-from scaffold.core.landing.branch_move import BranchMove
+from scaffold.core.landing.branch_move import BranchMove, Intent
 from scaffold.core.landing.queue_place import QueuePlace
-from scaffold.core.model import Intent
 from scaffold.core.states import PAUSED_BY_USER
 from scaffold.store.driver.columns import TAKEN_COMMITS, JsonColumn, format_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row

@@ -9,8 +9,8 @@ from typing import assert_never
 
 from msgspec import Struct, structs
 
-from scaffold.core.activity import Activity
 from scaffold.core.ids import Commit
+from scaffold.core.model import Activity
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.core.proof.contract import (
     Check,

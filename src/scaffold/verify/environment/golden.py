@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.activity import Activity
 from scaffold.core.ids import Commit
+from scaffold.core.model import Activity
 from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree

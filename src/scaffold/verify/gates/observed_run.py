@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct, structs
 
-from scaffold.core.activity import Activity
+from scaffold.core.model import Activity
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.host.atomic_files import delete_folder_if_possible

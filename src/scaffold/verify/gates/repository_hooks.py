@@ -14,9 +14,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.activity import Activity
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.model import Activity
 from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git

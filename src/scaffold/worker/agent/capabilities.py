@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
+from scaffold.worker.agent.agent_source import AgentSource
 from scaffold.worker.human.file_requests import DeclarationReviewer, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.story.edits import AskedEdits
@@ -15,10 +16,10 @@ from scaffold.worker.story.edits import AskedEdits
 class AgentCapabilities(Struct, frozen=True, kw_only=True):
     """The models, people and extensions that an attempt's agent and its advisers work with."""
 
-    model: Model
-    """The model of the work."""
-    side_models: Mapping[str, Model] = {}
-    """The models of agents that advise on the work, by role, where they are not `model`."""
+    model: Model | None
+    """The model of the work; None if a program does it."""
+    advisers: Mapping[str, AgentSource] = {}
+    """Who takes the turns of agents that advise on the work, by role, where that is not `model`."""
     human: InboxApprover
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
@@ -29,6 +30,13 @@ class AgentCapabilities(Struct, frozen=True, kw_only=True):
     asked_edits: AskedEdits = field(default_factory=AskedEdits)
     """What the agent asks to change in its story by the tool."""
 
-    def model_of(self, role: str) -> Model:
-        """Return the model of an agent that advises on the work in this role."""
-        return self.side_models.get(role, self.model)
+    @property
+    def work_model(self) -> Model:
+        """The model of the work, which an agent of ours does."""
+        if self.model is None:
+            raise LookupError("model")
+        return self.model
+
+    def adviser(self, role: str) -> AgentSource:
+        """Return who takes the turns of an agent that advises on the work in this role."""
+        return self.advisers.get(role) or self.work_model

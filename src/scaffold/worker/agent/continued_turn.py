@@ -34,15 +34,19 @@ RESTORED = (
 class KeptWork:
     """The attempt's turn and how far its work is judged, as the store has them."""
 
-    def __init__(self, records: AttemptRecords, turn: KeptTurn | None = None, progress: str = "") -> None:
+    def __init__(
+        self, place: Workplace, records: AttemptRecords, turn: KeptTurn | None = None, progress: str = ""
+    ) -> None:
         self.turn = turn
         """The turn that this attempt continues; None if it begins anew."""
         self.progress = progress
         """How far the work was judged before this attempt: JSON of whoever judges it, empty if it must be again."""
         self._records = records
+        self._opened = place.workspace.opened
 
     def keep(self, turn: KeptTurn) -> None:
         """Store the turn, with the progress that was noted last: one is not true without the other."""
+        turn = msgspec.structs.replace(turn, worktree=self._opened)
         with self._records.transaction() as attempt:
             self._records.store.kept_turns.keep(attempt.id, turn, self.progress)
 
@@ -71,14 +75,14 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> KeptWork:
     before = begun[-1] if begun else None
     turn = store.kept_turns.get(before.id) if before else None
     if before is None or turn is None:
-        return KeptWork(records)
+        return KeptWork(place, records)
     key = records.task.action.key
     restored = await _restore_work(place, before)
     if isinstance(restored, Impossible):
         records.inform(f"{key} starts over after attempt {before.number}: {restored.why}.")
         with store.transaction():
             store.attempts.begin_anew(attempt.action_id)
-        return KeptWork(records)
+        return KeptWork(place, records)
     moved = _moved_to(place, before)
     messages = tuple(msgspec.structs.replace(each, parts=tuple(map(moved, each.parts))) for each in turn.messages)
     calls = turn.begun
@@ -96,7 +100,7 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> KeptWork:
             store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
     how = "waited for you" if before.outcome == "waiting" else "was interrupted"
     records.inform(f"{key} continues where attempt {before.number} {how}.")
-    return KeptWork(records, turn, progress)
+    return KeptWork(place, records, turn, progress)
 
 
 class Impossible(msgspec.Struct, frozen=True):

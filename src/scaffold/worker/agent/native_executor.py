@@ -8,31 +8,21 @@ from msgspec import structs
 from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.agent.files_note import files_note
-from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
-from scaffold.agent.journal import JournalFile
-from scaffold.agent.prompts import (
-    Notice,
-    auditor_prompt,
-    ignore_notice,
-    step_prompt_rules,
-    with_instructions,
-    worker_prompt,
-)
 from scaffold.agent.session_context import TodoContext
-from scaffold.agent.skills import skills_section
 from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, KeptTurn
-from scaffold.run.attempts.assignment import Assignment
+from scaffold.core.executor_settings import NATIVE
+from scaffold.host.startup import importing
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.todos import EMPTY_LIST, Todos
-from scaffold.verify.contract.review_verdict import is_audit, is_review
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.continued_turn import KeptWork
 from scaffold.worker.agent.incoming_messages import IncomingMessages
+from scaffold.worker.agent.system_prompts import system_prompts
 from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
-from scaffold.worker.agent.worker_tools import custom_role, worker_tools
+from scaffold.worker.agent.worker_tools import worker_tools
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.workplace import Workplace
 
@@ -47,7 +37,12 @@ def watched_agent(
     repeats = RepeatGuard(partial(worktree_fingerprint, place.workspace.git))
     task = records.task
     commands = BackgroundCommands(records.run_context.outputs(task.attempt.run_id, task.attempt.id))
-    agent = native_agent(place, capabilities, records, repeats, commands, kept)
+    if task.attempt.executor == NATIVE:
+        agent: TurnTaker = native_agent(place, capabilities, records, repeats, commands, kept)
+    else:
+        with importing():
+            from scaffold.worker.agent.program_agent import program_agent
+        agent = program_agent(place, capabilities, records, repeats, kept)
     without_leftovers = AgentWithoutLeftovers(agent, commands, capabilities.extensions)
     return WatchedAgent(without_leftovers, records.activity, repeats, idle_s=task.run.settings.limits.idle_s)
 
@@ -91,14 +86,14 @@ def native_agent(
         for path, version in seen.take_changes().items():
             known.pop(path, None)
             known.update({path: version} if version else {})
-        kept.keep(structs.replace(turn, todos=todos.saved, seen=known, worktree=place.workspace.opened))
+        kept.keep(structs.replace(turn, todos=todos.saved, seen=known))
 
     tools = map(
         capabilities.extensions.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen)
     )
-    system, short = _system_prompts(place, records, journal)
+    system, short = system_prompts(place, records, journal)
     return Agent(
-        model=capabilities.extensions.hooked(capabilities.model),
+        model=capabilities.extensions.hooked(capabilities.work_model),
         tools=tuple(map(records.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
@@ -118,34 +113,3 @@ def native_agent(
         ),
         records=AgentRecords(journal=journal, budget=budget, keep=keep),
     )
-
-
-def _system_prompts(place: Workplace, records: AttemptRecords, journal: JournalFile) -> tuple[str, str]:
-
-    # A custom prompt that cannot be used falls back to the built-in one, with one warning in the run.
-    def notice(text: str) -> None:
-        journal.note("notice", text=text)
-        records.warn(text)
-
-    instructions = find_instructions(place.workspace.path, home=place.workspace.path)
-    for each in instructions:
-        if each.notice:
-            notice(each.notice)
-    skills = skills_section(records.task.run.settings.extensions.skills)
-
-    def prompt(tell: Notice, *, short: bool) -> str:
-        text = "\n\n".join(filter(None, (_role_prompt(records.task, tell, short=short), skills)))
-        return journal.redactor.clean(with_instructions(text, instructions, short=short))
-
-    return prompt(notice, short=False), prompt(ignore_notice, short=True)
-
-
-def _role_prompt(task: Assignment, notice: Notice, *, short: bool) -> str:
-    action, folders = task.action, task.run.settings.planning.prompts
-    if action.method == "story":
-        return step_prompt_rules(short=short)
-    if is_audit(action):
-        return auditor_prompt(folders, notice)
-    role, reviews = custom_role(task), is_review(action)
-    given = role.prompt if role else ""
-    return worker_prompt(action.role, reviews=reviews, folders=folders, notice=notice, given=given, short=short)

@@ -8,10 +8,10 @@ from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, Delta, RetryWait
-from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
+from scaffold.worker.agent.agent_source import AgentSource, booked_as
+from scaffold.worker.agent.role_agents import new_agent
 from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
@@ -42,7 +42,7 @@ class SideAgent:
         self,
         workspace: AttemptWorkspace,
         records: AttemptRecords,
-        model: Model,
+        source: AgentSource,
         role: SideRole,
         *,
         event: str | None = None,
@@ -54,12 +54,10 @@ class SideAgent:
         pulse, task = records.activity, records.task
         run, attempt, key = task.run, task.attempt, task.action.key
         self.journal = records.open_journal(role=role)
-        # The second reviewer's model is set apart from the models of the run's agents.
-        reviewer = run.settings.planning.reviewer
-        own = reviewer.model if role == "reviewer" and reviewer is not None else run.settings.agent_model(role)
+        own = run.settings.agent_model(role)
         repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git))
-        agent = Agent(
-            model=model,
+        agent = new_agent(
+            source,
             tools=tuple(map(pulse.guard, tools(self.journal))),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
@@ -71,7 +69,9 @@ class SideAgent:
             ),
             io=AgentIO(on_delta=self._on_delta, incoming=repeats, watch=repeats.watch, redactor=records.redactor),
             records=AgentRecords(
-                journal=self.journal, budget=records.open_budget(role, own.name), paid=records.paid_replies(own.name)
+                journal=self.journal,
+                budget=records.open_budget(role, booked_as(source, own)),
+                paid=records.paid_replies(own.name),
             ),
         )
         self._tells_waits = own.name != run.settings.model.name

@@ -141,14 +141,25 @@ def worker_tools(
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
-    reviews, human = is_review(records.task.action), capabilities.human
+    reviews = is_review(records.task.action)
     root, outputs = _tool_root(place, records, seen)
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
-    role = custom_role(records.task)
-    all_tools = (*offered, *capabilities.extension_tools)
-    kept = all_tools if role is None else kept_tools(all_tools, role)
+    kept = kept_tools(tuple(offered), custom_role(records.task))
+    yield from _guard_tools(place, records, journal, capabilities, kept)
+    yield from run_tools(place, capabilities, records, journal)
+
+
+def run_tools(
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, journal: Journal
+) -> Iterator[Tool]:
+    """Yield the tools of a worker that a program does not have itself: of its run, and of extensions.
+
+    A reviewer gets none to ask for files.
+    """
+    human = capabilities.human
+    kept = kept_tools(capabilities.extension_tools, custom_role(records.task))
     yield from _guard_tools(place, records, journal, capabilities, kept)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not records.task.run.settings.permissions.yolo:
@@ -159,7 +170,7 @@ def worker_tools(
     yield from skill_tools(_skill_place(place))
     if (edits := edit_workflow(place.shared, capabilities.asked_edits, records)) is not None:
         yield edits
-    if not reviews:
+    if not is_review(records.task.action):
         requests = FileRequests(place, human, capabilities.reviewer, records)
         yield request_files(requests.ask)
 

@@ -67,7 +67,7 @@ class ContractDrafter:
         self._place = place
         self._human = capabilities.human
         self._records = records
-        self._side_agent = SideAgent(place.workspace, records, capabilities.model_of("drafter"), "drafter", event=event)
+        self._side_agent = SideAgent(place.workspace, records, capabilities.adviser("drafter"), "drafter", event=event)
 
     async def contract(self, prompt: str) -> Contract:
         """Return a contract whose commands may be run; NoContract if the drafter gives none."""

@@ -15,7 +15,7 @@ import msgspec
 from scaffold.agent.messages.poller import ChangeTick, StorePoller
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.model import InboxItem, InboxKind
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.run_settings import PermissionSettings
 from scaffold.core.states import Active
 from scaffold.core.tool import ToolCategory
@@ -278,4 +278,6 @@ def _describe_call(request: PermissionRequest) -> str:
         case "url":
             return f"{request.tool} wants to reach {shown}"
         case "text":
-            return f"{request.tool} wants to be called with {shown}"
+            title = utf8_safe(" ".join(request.title.split()))
+            named = f": {truncate_text(title, SUBJECT_CHARS)}" if title else ""
+            return f"{request.tool} wants to be called with {shown}{named}"

@@ -3,10 +3,10 @@
 from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
-from scaffold.core.ports import Model
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.git import commits
+from scaffold.worker.agent.agent_source import AgentSource
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_records import AttemptRecords
@@ -36,10 +36,10 @@ MAX_RESULTS = 60
 class Critic:
     """Criticises the work of one attempt and is paid from its budget; each critique is a new conversation."""
 
-    def __init__(self, workspace: AttemptWorkspace, records: AttemptRecords, model: Model) -> None:
+    def __init__(self, workspace: AttemptWorkspace, records: AttemptRecords, source: AgentSource) -> None:
         self._workspace = workspace
         self._records = records
-        self._model = model
+        self._source = source
 
     async def critique(self, verification: Verification, contract: Contract | None, iteration: int) -> Critique | None:
         """Return a critique of work that has passed; None, with a warning in the run, if none can be used."""
@@ -52,7 +52,7 @@ class Critic:
             iteration=iteration,
             maximum=task.run.settings.tier.iterations,
         )
-        side_agent = SideAgent(workspace, self._records, self._model, "critic")
+        side_agent = SideAgent(workspace, self._records, self._source, "critic")
         # The work has passed, so a critic that fails must not lose it.
         try:
             answer = await _ask_critic(side_agent, question)

@@ -35,7 +35,7 @@ class Learner:
 
     async def propose(self, failed: Verification, passed: Verification) -> None:
         """Store what the learner answers about work that had failed, unproven; it counts once this work has landed."""
-        side_agent = SideAgent(self._workspace, self._records, self._capabilities.model_of("learner"), "learner")
+        side_agent = SideAgent(self._workspace, self._records, self._capabilities.adviser("learner"), "learner")
         key, deadline = self._records.task.action.key, None
         try:
             async with self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:

@@ -13,13 +13,14 @@ from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.model_access import connect_model
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.ports import Model
 from scaffold.core.proof.contract import Review
 from scaffold.git.client.command_line import Git
 from scaffold.llm.transport.live_context import Patience
 from scaffold.run.learning.stores import reviewer_standing
 from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
+from scaffold.worker.agent.agent_source import AgentSource
 from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.agent.role_agents import program_of
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.agent.worker_tools import reading_tools
@@ -77,10 +78,10 @@ class SecondReviewer:
         try:
             async with (
                 self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
-                self._opened_model() as model,
+                self._opened_source() as source,
             ):
                 place, tools = self._place, partial(reading_tools, self._place, self._records)
-                agent = SideAgent(place.workspace, self._records, model, "reviewer", event=question.event, tools=tools)
+                agent = SideAgent(place.workspace, self._records, source, "reviewer", event=question.event, tools=tools)
                 git, base = place.run_context.git, place.workspace.base
                 answer: Review | str = await usable_verdict(agent.turn, question, git=git, base=base)
         except TimeoutError:
@@ -97,13 +98,20 @@ class SecondReviewer:
         return None
 
     @asynccontextmanager
-    async def _opened_model(self) -> AsyncIterator[Model]:
+    async def _opened_source(self) -> AsyncIterator[AgentSource]:
         task = self._records.task
         settings = task.run.settings
-        if self.model_name == settings.worker_model(task.action.role, task.action.type).name:
+        patience = Patience(settings.limits.model_wait_s, self._records.activity.parked)
+        folder = self._place.workspace.path
+        if (program := program_of(self._place.run_context, task.run, "reviewer", folder, patience)) is not None:
+            yield program
+            return
+        if (
+            self._capabilities.model
+            and self.model_name == settings.worker_model(task.action.role, task.action.type).name
+        ):
             yield self._capabilities.model
             return
-        patience = Patience(settings.limits.model_wait_s, self._records.activity.parked)
         async with connect_model(
             self.model_name, patience=patience, windows=settings.model.windows, profiles=settings.model.profiles
         ) as model:

@@ -133,11 +133,12 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     if pinned is not None and not await context.git.has_all(pinned, known=attempt.start):
         await refs.delete(context.git, ref, old=pinned)
         pinned = None
-    if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
+    if pinned is None and attempt.phase in UNPINNED_PHASES:
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
         # While work is judged, the worktree shows not, or not only, the work; while its agent goes on, later work.
         # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
-        pinned = await _pin_rescue(context, run, attempt, None if attempt.phase == "executing" else aside, path)
+        is_later = attempt.phase == "executing" and any(_worktree_identity(path))
+        pinned = await _pin_rescue(context, run, attempt, None if is_later else aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)

@@ -36,7 +36,8 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
     """Commit everything git does not ignore, whether or not the agent made commits, and pin it by the work ref.
 
     While it is judged its checks leave files behind, and what a crash must keep is the commit. If the commit
-    fails, return a failed verification: the agent may have caused the failure and can fix it.
+    fails, return a failed verification: the agent may have caused the failure and can fix it. GitError if the
+    worktree was removed.
     """
     committed = await _commit_files(place, records)
     # Where others remove the files, their deletion is not the agent's work.
@@ -67,7 +68,9 @@ async def _commit_files(place: Workplace, records: AttemptRecords) -> WorkCommit
         )
         # Checking the work deletes them, as a new checkout would not have them.
         listed = None if forced else [entry[3:] for entry in left if entry.startswith("!! ")]
-        ignored = await ignoring_rules(git, await archive_ignored(context, run, attempt, git, known=listed))
+        made = await archive_ignored(context, run, attempt, git, known=listed)
+        rules = await ignoring_rules(git, made)
+        ignored = {utf8_safe(path): IgnoreRule(*map(utf8_safe, structs.astuple(rule))) for path, rule in rules.items()}
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):

@@ -16,14 +16,15 @@ from scaffold.cli.commands.doctor.checks import (
     check_repository,
     prune_worktrees,
 )
+from scaffold.cli.commands.doctor.executor_checks import check_executors
 from scaffold.cli.commands.doctor.extension_checks import check_extensions, check_servers
 from scaffold.cli.commands.doctor.gate_checks import check_gates
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.core.activity import Activity
 from scaffold.core.errors import NotInRepository, RepositoryError, StoreError
+from scaffold.core.model import Activity
 from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
@@ -64,6 +65,7 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
                 *await check_login(),
                 *await check_servers(),
                 *check_extensions(),
+                *await check_executors(),
                 *await _repository_checks(fix=fix, gates=gates),
             ]
 

@@ -14,7 +14,7 @@ from scaffold.cli.render.terminal.style import heading, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import format_usd, printable
-from scaffold.core.spending import Amount
+from scaffold.core.spending import SUBSCRIPTION, Amount
 from scaffold.plan.budget import format_tokens
 from scaffold.views.run_history import CostLine, RunCosts, read_history, run_costs
 from scaffold.views.run_json import Json, budget_json
@@ -91,6 +91,8 @@ def _cost_lines(view: RunView, costs: RunCosts) -> Iterator[str]:
     yield from _cost_table("By action", costs.by_action)
     yield from _cost_table("By role", costs.by_role)
     yield from _cost_table("By model", costs.by_model)
+    if any(line.name.endswith(SUBSCRIPTION) for line in costs.by_model):
+        yield "  what a subscription pays is counted as it would cost by a key"
 
 
 def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from scaffold.cli.commands.budget_options import budget_usd_option
 from scaffold.cli.commands.options import json_option, quiet_option
+from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.global_options import add_global_options
 from scaffold.cli.render.run_preview import RunPreview
@@ -111,6 +112,7 @@ async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_js
     context = context_at(repository, IN_MEMORY, create=True)
     with closing(context.store):
         chosen = await run_settings(context, found.settings, flags, planner=True, notice=tell, choice=found.choice)
+        chosen = await with_ready_executors(context, chosen, ())
         # The repository's code does not run here, and the policy decides about each command of the planner.
         chosen = structs.replace(chosen, sandbox=structs.replace(chosen.sandbox, unconfined=True))
         run = await start_run(context, RunInput(request=request, source=request), chosen)

@@ -1,6 +1,8 @@
 """Read, lint and report plan files."""
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +14,11 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.cli.wiring import repository_here
+from scaffold.config.run.effective_settings import with_executor
+from scaffold.config.run.executor_choice import executor_settings
+from scaffold.config.settings import load_settings
 from scaffold.core.errors import GitError, PlanInvalid, RepositoryError, UsageError
+from scaffold.core.executor_settings import ExecutorSettings
 from scaffold.core.plan import Finding, Plan, is_review_role
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git.ignored_files import ignored_declarations
@@ -102,7 +108,7 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report((_not_text(source, error),)))
     except PlanInvalid as error:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
-    report = lint(plan).after((*warnings, *declared_but_ignored(plan)))
+    report = lint(plan).after((*warnings, *declared_but_ignored(plan), *unknown_executors(plan)))
     report = replace(report, findings=with_positions(report.findings, root))
     return CheckedPlan(name=name, plan=plan, report=report, notes=_files_notes(plan))
 
@@ -113,6 +119,24 @@ def declared_but_ignored(plan: Plan) -> tuple[Finding, ...]:
         return run_async(ignored_declarations(repository_here().git, plan))
     except (RepositoryError, GitError):
         return ()
+
+
+def unknown_executors(plan: Plan) -> Iterator[Finding]:
+    """Yield an error for each action whose executor nobody knows."""
+    chosen = [(goal, action) for goal in plan.goals for action in goal.actions if action.executor]
+    configured = executor_settings(load_settings(Path.cwd(), os.environ, {})) if chosen else ExecutorSettings()
+    for goal, action in chosen:
+        try:
+            with_executor(configured, action.executor)
+        except UsageError as error:
+            yield Finding(
+                code="unknown-executor",
+                severity="error",
+                goal=goal.name,
+                action=action.key,
+                message=error.what,
+                fix=error.fix,
+            )
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:

@@ -7,7 +7,6 @@ from functools import partial
 
 import click
 
-from scaffold.agent.model_access import connect_run_model
 from scaffold.cli.wiring import repository_context, repository_here
 from scaffold.core.errors import StoreUnavailable
 from scaffold.core.ids import GoalId
@@ -17,6 +16,7 @@ from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import DONE_EXIT_CODE, supervise_goals
 from scaffold.run.context import DATABASE_OUTAGE_S, FAULT_EXIT_CODE, RunContext
+from scaffold.worker.agent.role_agents import open_source
 
 
 @click.command(hidden=True)
@@ -44,5 +44,5 @@ async def _supervise_goals(context: RunContext, goals: Sequence[GoalId]) -> int:
         run = context.store.runs.get(goal.run_id) if goal else None
         if run is None:
             return DONE_EXIT_CODE
-        agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
+        agent = SupervisorAgent(context, run, partial(open_source, context, run, "supervisor"))
         return await supervise_goals(context, run, goals, agent, traceback.print_exception)

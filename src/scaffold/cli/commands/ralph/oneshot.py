@@ -8,9 +8,8 @@ from msgspec import Struct
 from scaffold.cli.exit_codes import FAILED, OK, exit_code
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.model import Usage
+from scaffold.core.model import Activity, Usage
 from scaffold.core.printable_text import count_of
 from scaffold.host.clock import SystemClock
 from scaffold.session.agent_session import Session, open_session

@@ -11,9 +11,8 @@ from scaffold.cli.exit_codes import OK
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
-from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.core.model import Goal, HaltRequest, Run
+from scaffold.core.model import Activity, Goal, HaltRequest, Run
 from scaffold.core.states import INTERRUPTED, Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_files import write_run_files

@@ -21,6 +21,11 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that `run` and `resume` share."""
     options: list[Decorator] = [
         click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
+        click.option(
+            "--executor",
+            metavar="NAME",
+            help="Who works: native, claude, codex, copilot, gemini, opencode, qwen, pi, or acp:CMD.",
+        ),
         click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work in parallel."),
         budget_usd_option,
         budget_tokens_option,

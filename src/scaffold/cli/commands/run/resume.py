@@ -18,9 +18,8 @@ from scaffold.cli.wiring import context_if_any, open_context
 from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.config.run.effective_settings import RunFlags, resume_settings, resumed_taking
 from scaffold.config.run.spending_limits import REPLACED
-from scaffold.core.activity import Activity
 from scaffold.core.errors import BudgetExceeded, ScaffoldError, UsageError
-from scaffold.core.model import Goal, Run
+from scaffold.core.model import Activity, Goal, Run
 from scaffold.core.run_settings import RunSettings, SandboxSettings
 from scaffold.core.states import INTERRUPTED, Completed, Failed, Paused, Saved, status_of
 from scaffold.host.process.async_runner import run_async

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.commands.run.work_input import GivenInput, read_input, require_requirements, tier_question
+from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import (
     STOPPED_WATCHING,
@@ -151,6 +152,7 @@ async def _plan_and_execute(
     base = (await starting_point(context.repository)).head
     contracts = [action.contract for action in work.plan.actions if action.contract]
     chosen = await agreed_settings(context, chosen, base, contracts, once=flags.trust_once)
+    chosen = await with_ready_executors(context, chosen, (action.executor for action in work.plan.actions))
     if flags.yes:
         return await _start_once(context, work, chosen, flags)
     if not flags.quiet:

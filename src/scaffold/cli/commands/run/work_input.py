@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.commands.plan.source import declared_but_ignored
+from scaffold.cli.commands.plan.source import declared_but_ignored, unknown_executors
 from scaffold.cli.entry import VISIBLE
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -183,11 +183,12 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     except PlanInvalid as error:
         print_findings(error.findings, path)
         raise
-    report = lint(plan).after((*warnings, *declared_but_ignored(plan)))
+    unknown = tuple(unknown_executors(plan))
+    report = lint(plan).after((*warnings, *declared_but_ignored(plan), *unknown))
     print_findings(report.findings, path)
     if not report.valid:
-        hidden = lint(plan).valid
-        what = f"{path} declares files that git ignores" if hidden else f"{path} cannot reach its goals"
+        hidden = f"{path} names an unknown executor" if unknown else f"{path} declares files that git ignores"
+        what = hidden if lint(plan).valid else f"{path} cannot reach its goals"
         raise PlanInvalid(what, "Fix the plan, then try again.", report.findings)
     if not planner:
         reject_childless_compounds(plan)

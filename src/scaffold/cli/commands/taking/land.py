@@ -17,9 +17,8 @@ from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_t
 from scaffold.cli.wiring import context_with_run
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
-from scaffold.core.activity import Activity
 from scaffold.core.errors import GitError, RunBusy, UsageError
-from scaffold.core.model import Run
+from scaffold.core.model import Activity, Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
 from scaffold.host.process.async_runner import run_async

@@ -20,6 +20,7 @@ from scaffold.config.folder_trust import prompt_folders
 from scaffold.config.run.effective_settings import chosen_models, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
+from scaffold.core.executor_settings import ExecutorSettings
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
@@ -174,7 +175,7 @@ def _find_reviewer(context: RunContext, run: Run) -> ReviewerSettings:
         return run.settings.planning.reviewer
     settings = load_settings(context.repository.root, os.environ, {})
     models = chosen_models(settings, BUILDER, None, notice=lambda text: print_text(f"note: {text}", err=True))
-    reviewer = chosen_reviewer(settings, BUILDER, models.model)
+    reviewer = chosen_reviewer(settings, BUILDER, models.model, ExecutorSettings())
     if reviewer is None:
         raise UsageError("there is no second reviewer", "`scaffold config reviewer.model auto` chooses one.")
     return reviewer

@@ -14,8 +14,8 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_if_any
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.settings import load_settings
-from scaffold.core.activity import Activity
 from scaffold.core.errors import UsageError
+from scaffold.core.model import Activity
 from scaffold.core.printable_text import count_of
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock

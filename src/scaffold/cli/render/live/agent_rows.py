@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from scaffold.cli.render.terminal.style import status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.activity import CurrentActivity
+from scaffold.core.model import CurrentActivity
 from scaffold.core.printable_text import printable
 from scaffold.views.agent_list import MERGE_QUEUE, ORCHESTRATOR, AgentRow
 from scaffold.views.text_format import ago, clip, clip_middle, format_cost, format_duration, format_seconds, pad

@@ -10,7 +10,7 @@ from typing import TextIO
 from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.terminal.style import can_draw_on, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.activity import Activity
+from scaffold.core.model import Activity
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable
 from scaffold.views.text_format import format_duration, format_seconds

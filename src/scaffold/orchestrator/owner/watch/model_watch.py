@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 
 from scaffold.agent.model_access import endpoint_name, open_user_store
 from scaffold.core.events import NoticeRaised
+from scaffold.core.executor_settings import NATIVE
 from scaffold.core.model import Run
+from scaffold.core.run_settings import program_model
 from scaffold.core.throttling import UNTHROTTLED, ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.host.wall_clock import zoned_time
 from scaffold.run.attempts.lease import owner_transaction
@@ -29,8 +31,13 @@ class ModelWatch:
         self._context = context
         self._run = run
         self._notify = notify
-        names = (run.settings.model.name, *run.settings.model.others)
-        found = {endpoint_name(name): name.partition(":")[0] for name in names}
+        executor = run.settings.worker_executor("")
+        model = run.settings.model if executor == NATIVE else program_model(executor)
+        # A program is named by its own name, and a model by its provider.
+        found = {
+            endpoint_name(name): name.removeprefix("executor:").partition(":")[0]
+            for name in (model.name, *model.others)
+        }
         self._providers = {endpoint: provider for endpoint, provider in found.items() if endpoint is not None}
         self._user: UserStore | None = None
         self._states = dict.fromkeys(self._providers, UNTHROTTLED)

@@ -36,11 +36,11 @@ from scaffold.store.run.plan.goals import StatusCounts
 
 ADD = """
 INSERT INTO action (id, run_id, goal_id, parent_id, position, key, title, description, acceptance, verification_intent,
-                    type, notes, kind, method, workspace, role, preconditions, effects, files, contract, status, reason,
-                    result, guidance, extra_attempts, unmet, failures, created_at, updated_at)
+                    type, notes, kind, method, workspace, executor, role, preconditions, effects, files, contract,
+                    status, reason, result, guidance, extra_attempts, unmet, failures, created_at, updated_at)
 VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :title, :description, :acceptance, :verification_intent,
-        :type, :notes, :kind, :method, :workspace, :role, :preconditions, :effects, :files, :contract, :status, :reason,
-        :result, :guidance, :extra_attempts, 0, 0, :created_at, :updated_at)
+        :type, :notes, :kind, :method, :workspace, :executor, :role, :preconditions, :effects, :files, :contract,
+        :status, :reason, :result, :guidance, :extra_attempts, 0, 0, :created_at, :updated_at)
 """
 ADD_PRECONDITION = """
 INSERT INTO precondition (action_id, goal_id, assertion) VALUES (:action_id, :goal_id, :assertion)
@@ -425,6 +425,7 @@ def _read_action(row: Row) -> Action:
         kind=row["kind"],
         method=row["method"],
         workspace=row["workspace"],
+        executor=row["executor"],
         role=row["role"],
         preconditions=ASSERTIONS.read(row["preconditions"]),
         effects=ASSERTIONS.read(row["effects"]),
