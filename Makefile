@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow extras nightly ci ci-status bench bench-check error-rate soak check format wording docs release lock clean broken
+.PHONY: help demo test test-slow extras nightly ci ci-status bench bench-check error-rate soak executors check format wording docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -51,6 +51,9 @@ error-rate: $(READY) ## Measure how often done is wrong, without a model: REPOS=
 
 soak: $(READY) ## Run 500 actions for about ten minutes, do harm to them, and check what is left
 	@$(HERE) python bench/soak --actions 500 --agents 10 --goals 50
+
+executors: $(READY) ## Install the agents of others from npm, drill each with a provider on loopback, and write docs/executors.md
+	@$(HERE) python bench/executors
 
 check: $(READY) ## Check format, lint, types and layers
 	@$(HERE) ruff format --no-cache --check .

@@ -1,0 +1,1 @@
+"""The table of what programs of others do: docs/executors.md."""
