@@ -24,6 +24,8 @@ AGENTS = {
     "worker/second_review/reviewer_probe.py": "session_budget",
 }
 """Where agents are made, and which budget pays each."""
+MAKER = "worker/agent/role_agents.py"
+"""Makes agents with the budget that it is given."""
 OPENER = "worker/attempt_records.py"
 """Has the one `open_budget`: the budget of an attempt's agents."""
 
@@ -55,8 +57,8 @@ def test_one_function_sends_requests_and_reserves_first():
 
 def test_each_agent_is_paid_from_the_ledger():
     """BX-11, AL-21: there is no budget that reserves nothing."""
-    makers = {name: file for name, file in modules("Agent(").items() if "Agent" in calls(file.tree)}
-    assert set(makers) == set(AGENTS)
+    makers = {name: file for name, file in modules("gent(").items() if {"Agent", "new_agent"} & set(calls(file.tree))}
+    assert set(makers) == {*AGENTS, MAKER}
     for name, budget in AGENTS.items():
         assert budget in set(calls(makers[name].tree)), f"{name} makes agents without {budget}"
     assert set(modules("def open_budget")) == {OPENER}
