@@ -124,6 +124,16 @@ def test_a_program_takes_the_turns_of_the_roles_that_it_is_chosen_for():
     assert settings.agent_executor("planner") == "codex"
 
 
+def test_the_plan_decides_who_works_on_an_action_then_its_role_then_all_work():
+    """AL-20"""
+    executors = ExecutorSettings(default="pi", roles={"code_review": "codex", "worker": "claude"})
+    settings = structs.replace(make_settings(), executors=executors)
+    assert settings.worker_executor("code_review", "gemini") == "gemini"
+    assert settings.worker_executor("code_review") == "codex"
+    assert settings.worker_executor("implementation") == "claude"
+    assert make_settings(default="pi").worker_executor("implementation") == "pi"
+
+
 def test_the_second_reviewers_model_is_its_own():
     """AL-13"""
     own = ReviewerSettings(model=ModelSettings(name="other"))
