@@ -70,7 +70,7 @@ class AcpProtocol:
     def __init__(self, edit_mode: str, read_mode: str) -> None:
         """Take the program's names of its modes; empty ones if it has none, or is not known."""
         self._modes = {"edit": edit_mode, "read": read_mode or edit_mode}
-        self._conversation: _Conversation | None = None
+        self._conversation: _AcpTurn | None = None
 
     def arguments(self, _turn: ProgramTurn, /) -> Sequence[str]:
         """Return nothing: the program's command says that it shall speak ACP."""
@@ -80,7 +80,7 @@ class AcpProtocol:
         """Send the prompt and follow the turn to its end."""
         # In the modes that only read, the tools of servers are forbidden as well; our zone forbids to write anyway.
         mode = "edit" if turn.server is not None else turn.mode
-        self._conversation = _Conversation(lines, turn, listener, self._modes[mode])
+        self._conversation = _AcpTurn(lines, turn, listener, self._modes[mode])
         return await self._conversation.take_turn()
 
     async def interrupt(self, _lines: ProgramLines, /) -> None:
@@ -89,7 +89,7 @@ class AcpProtocol:
             await self._conversation.interrupt()
 
 
-class _Conversation:
+class _AcpTurn:
     def __init__(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener, mode: str) -> None:
         self._turn = turn
         self._listener = listener
@@ -109,6 +109,7 @@ class _Conversation:
         self._answer: asyncio.Future[Line] | None = None
 
     async def take_turn(self) -> ProgramEnd:
+        """Open the conversation, send the prompt and return how the turn ended."""
         try:
             if (failed := await self._open_session()) is not None:
                 return failed
@@ -317,7 +318,7 @@ class _Conversation:
         )
 
 
-class _Offer(Struct, frozen=True):
+class _SettingOffer(Struct, frozen=True):
     """The modes or models of a session, and how one is chosen."""
 
     names: tuple[str, ...] = ()
@@ -329,13 +330,13 @@ class _Offer(Struct, frozen=True):
     """The method's parameter with the name."""
 
 
-def _find_offer(opened: Line, what: Literal["mode", "model"]) -> _Offer:
+def _find_offer(opened: Line, what: Literal["mode", "model"]) -> _SettingOffer:
     for option in as_list(opened.get("configOptions")):
         if option.get("category") == what:
             entries = as_list(option.get("options"))
             # They may be in groups.
             entries = [each for entry in entries for each in as_list(entry.get("options")) or [entry]]
-            return _Offer(
+            return _SettingOffer(
                 tuple(as_text(each.get("value")) for each in entries),
                 as_text(option.get("currentValue")),
                 "session/set_config_option",
@@ -343,9 +344,9 @@ def _find_offer(opened: Line, what: Literal["mode", "model"]) -> _Offer:
                 "value",
             )
     if not (state := as_object(opened.get(f"{what}s"))):
-        return _Offer()
+        return _SettingOffer()
     entries = as_list(state.get(f"available{what.capitalize()}s"))
-    return _Offer(
+    return _SettingOffer(
         tuple(as_text(each.get("id")) or as_text(each.get("modelId")) for each in entries),
         as_text(state.get(f"current{what.capitalize()}Id")),
         f"session/set_{what}",

@@ -13,12 +13,12 @@ from scaffold.core.tool import ToolCategory
 from scaffold.executors.claude_messages import (
     Block,
     ClaudeLine,
+    ClaudeMessage,
+    ClaudeRequest,
+    ClaudeTokens,
     ControlAnswer,
-    ControlRequest,
-    Message,
     RateLimit,
     SessionUsage,
-    Tokens,
     usage_between,
     usage_of,
 )
@@ -85,7 +85,7 @@ class Claude:
     """Claude Code 2.1."""
 
     def __init__(self) -> None:
-        self._conversation: _Conversation | None = None
+        self._conversation: _ClaudeTurn | None = None
 
     def arguments(self, turn: ProgramTurn) -> Sequence[str]:
         """Return the options: streams both ways, questions to us, no settings of the repository, only our server."""
@@ -114,7 +114,7 @@ class Claude:
         """Follow the turn up to its first result: whatever comes after it is not of this turn."""
         try:
             async with asyncio.TaskGroup() as questions:
-                self._conversation = _Conversation(lines, turn, listener, questions)
+                self._conversation = _ClaudeTurn(lines, turn, listener, questions)
                 end = await self._conversation.follow()
                 self._conversation.withdraw_questions()
         except BaseExceptionGroup as failed:
@@ -132,7 +132,7 @@ class Claude:
         self._conversation.tell_usage(line)
 
 
-class _Conversation:
+class _ClaudeTurn:
     """What is known of a turn while it runs."""
 
     def __init__(
@@ -147,7 +147,7 @@ class _Conversation:
         self._session = ""
         self._model = ""
         self._text = ""
-        self._tokens: dict[str, Tokens] = {}
+        self._tokens: dict[str, ClaudeTokens] = {}
         """By message: one is reported in pieces, each with the usage so far."""
         self._streamed = ""
         """The message whose text was told as it came; it comes again, whole."""
@@ -254,7 +254,7 @@ class _Conversation:
                 {"type": "control_response", "response": {**answer, "request_id": message.request_id}}
             )
 
-    async def _permit_call(self, request: ControlRequest) -> Mapping[str, Any]:
+    async def _permit_call(self, request: ClaudeRequest) -> Mapping[str, Any]:
         name = request.tool_name
         answer = await self._listener.permit(
             PermissionQuestion(
@@ -275,9 +275,9 @@ class _Conversation:
         match message.type:
             case "system":
                 self._take_system(message)
-            case "assistant" if isinstance(message.message, Message):
+            case "assistant" if isinstance(message.message, ClaudeMessage):
                 self._take_assistant(message.message, message.error)
-            case "user" if isinstance(message.message, Message):
+            case "user" if isinstance(message.message, ClaudeMessage):
                 self._take_results(message.message)
             case "rate_limit_event":
                 self._take_rate_limit(message.rate_limit_info)
@@ -307,7 +307,7 @@ class _Conversation:
             self._limit = limit
             self._listener.hear(Noticed(f"the provider's limit is reached: {limit.kind}"))
 
-    def _take_assistant(self, message: Message, error: object) -> None:
+    def _take_assistant(self, message: ClaudeMessage, error: object) -> None:
         self._error = error if isinstance(error, str) else ""
         if not self._error:
             self._count_tokens(message.id, message)
@@ -319,14 +319,14 @@ class _Conversation:
                 self._text = block.text
             self._tell_tool(block)
 
-    def _take_results(self, message: Message) -> None:
+    def _take_results(self, message: ClaudeMessage) -> None:
         for block in message.content if isinstance(message.content, list) else ():
             if block.type == "tool_result":
                 self._listener.hear(EndedTool(block.tool_use_id, text_of_blocks(block.content), bool(block.is_error)))
 
     def _take_stream_event(self, event: ClaudeLine) -> None:
         match event.type:
-            case "message_start" if isinstance(event.message, Message):
+            case "message_start" if isinstance(event.message, ClaudeMessage):
                 self._streamed = event.message.id
                 self._count_tokens(self._streamed, event.message)
             case "content_block_start":
@@ -354,11 +354,11 @@ class _Conversation:
             args = block.input if isinstance(block.input, dict) else {}
             self._listener.hear(StartedTool(block.id, block.name, args))
 
-    def _count_tokens(self, message_id: str, report: Message | ClaudeLine) -> None:
+    def _count_tokens(self, message_id: str, report: ClaudeMessage | ClaudeLine) -> None:
         if report.usage is None:
             return
         counts = {name: count for name, count in structs.asdict(report.usage).items() if count is not None}
-        known = self._tokens.get(message_id, Tokens())
+        known = self._tokens.get(message_id, ClaudeTokens())
         self._tokens[message_id] = structs.replace(known, **counts)
         if self._tokens[message_id] != known:
             self._listener.hear(ReportedUsage(self._sum_tokens()))

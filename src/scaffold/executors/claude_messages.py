@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.model import Usage
 
 
-class Tokens(Struct, frozen=True):
+class ClaudeTokens(Struct, frozen=True):
     """What the provider counted for one message; what is None is not in this report."""
 
     input_tokens: int | None = None
@@ -40,13 +40,13 @@ class Block(Struct, frozen=True):
     partial_json: str = ""
 
 
-class Message(Struct, frozen=True):
+class ClaudeMessage(Struct, frozen=True):
     """A message of the model, or the results of its calls."""
 
     id: str = ""
     model: str = ""
     content: list[Block] | str = ""
-    usage: Tokens | None = None
+    usage: ClaudeTokens | None = None
 
 
 class Denial(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Denial(Struct, frozen=True):
     tool_use_id: str = ""
 
 
-class ControlRequest(Struct, frozen=True):
+class ClaudeRequest(Struct, frozen=True):
     """What it asks us; only `can_use_tool` has these fields."""
 
     subtype: str = ""
@@ -105,11 +105,11 @@ class ClaudeLine(Struct, frozen=True, rename={"permission_mode": "permissionMode
     type: str = ""
     subtype: str | None = None
     session_id: str | None = None
-    message: Message | str | None = None
+    message: ClaudeMessage | str | None = None
     error: Any = None
     # control requests and their answers
     request_id: str = ""
-    request: ControlRequest = ControlRequest()
+    request: ClaudeRequest = ClaudeRequest()
     response: ControlAnswer = ControlAnswer()
     # `system`
     model: str | None = None
@@ -123,7 +123,7 @@ class ClaudeLine(Struct, frozen=True, rename={"permission_mode": "permissionMode
     event: Any = None
     content_block: Block = Block()
     delta: Block = Block()
-    usage: Tokens | None = None
+    usage: ClaudeTokens | None = None
     # `result`
     is_error: bool = False
     result: str | None = None
@@ -137,7 +137,7 @@ class ClaudeLine(Struct, frozen=True, rename={"permission_mode": "permissionMode
     permission_denials: list[Denial] | None = None
 
 
-def usage_of(tokens: Tokens | ModelTokens, requests: int) -> Usage:
+def usage_of(tokens: ClaudeTokens | ModelTokens, requests: int) -> Usage:
     """Return the tokens of as many requests, without a price."""
     cached, written = tokens.cache_read_input_tokens or 0, tokens.cache_creation_input_tokens or 0
     return Usage(

@@ -66,7 +66,7 @@ class CodexProtocol:
     """Talks to `codex app-server`; an object serves one turn at a time."""
 
     def __init__(self) -> None:
-        self._conversation: _Conversation | None = None
+        self._conversation: _CodexTurn | None = None
 
     def arguments(self, _turn: ProgramTurn, /) -> Sequence[str]:
         """Return the arguments behind the program's command."""
@@ -74,7 +74,7 @@ class CodexProtocol:
 
     async def converse(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener) -> ProgramEnd:
         """Send the prompt and follow the turn to its end."""
-        self._conversation = _Conversation(lines, turn, listener)
+        self._conversation = _CodexTurn(lines, turn, listener)
         return await self._conversation.take_turn()
 
     async def interrupt(self, _lines: ProgramLines, /) -> None:
@@ -83,7 +83,7 @@ class CodexProtocol:
             await self._conversation.interrupt()
 
 
-class _Conversation:
+class _CodexTurn:
     def __init__(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener) -> None:
         self._turn = turn
         self._listener = listener
@@ -104,6 +104,7 @@ class _Conversation:
         self._end: Line | None = None
 
     async def take_turn(self) -> ProgramEnd:
+        """Open the conversation, send the prompt and return how the turn ended."""
         try:
             await self._peer.request("initialize", {"clientInfo": CLIENT})
             await self._peer.notify("initialized", {})

@@ -35,7 +35,7 @@ class _Cost(Struct, frozen=True):
     """0 too for a model whose price it does not know."""
 
 
-class _Tokens(Struct, frozen=True, rename="camel"):
+class _PiTokens(Struct, frozen=True, rename="camel"):
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -43,11 +43,11 @@ class _Tokens(Struct, frozen=True, rename="camel"):
     cost: _Cost = _Cost()
 
 
-class _Message(Struct, frozen=True, rename="camel"):
+class _PiMessage(Struct, frozen=True, rename="camel"):
     role: str = ""
     content: Any = None
     model: str = ""
-    usage: _Tokens | None = None
+    usage: _PiTokens | None = None
     stop_reason: str = ""
     error_message: str = ""
 
@@ -62,7 +62,7 @@ class _State(Struct, frozen=True, rename="camel"):
     message_count: int = 0
 
 
-class _Line(Struct, frozen=True, rename="camel"):
+class _PiLine(Struct, frozen=True, rename="camel"):
     """The fields of all its answers and events that are read."""
 
     type: str = ""
@@ -70,7 +70,7 @@ class _Line(Struct, frozen=True, rename="camel"):
     success: bool = True
     error: str = ""
     data: _State | None = None
-    message: _Message | None = None
+    message: _PiMessage | None = None
     assistant_message_event: _Delta = _Delta()
     tool_call_id: str = ""
     tool_name: str | None = ""
@@ -101,7 +101,7 @@ class Pi:
     async def converse(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener) -> ProgramEnd:
         """Follow the turn until it settles: after retries, and after the conversation was made shorter."""
         listener.hear(Noticed("pi asks for no permission: only its sandbox limits what it does"))
-        return await _Conversation(lines, turn, listener).follow()
+        return await _PiTurn(lines, turn, listener).follow()
 
     async def interrupt(self, lines: ProgramLines) -> None:
         """Ask it to end the turn, and wait until it has."""
@@ -110,7 +110,7 @@ class Pi:
             pass
 
 
-class _Conversation:
+class _PiTurn:
     """What is known of a turn while it runs."""
 
     def __init__(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener) -> None:
@@ -118,7 +118,7 @@ class _Conversation:
         self._turn = turn
         self._listener = listener
         self._session = ""
-        self._last = _Message()
+        self._last = _PiMessage()
         """The latest message of the model."""
         self._usage: Usage | None = None
 
@@ -152,21 +152,21 @@ class _Conversation:
             raise ProgramBroken(answer.error)
         return answer.data or _State()
 
-    async def _receive_message(self) -> _Line:
+    async def _receive_message(self) -> _PiLine:
         line: Line = await self._lines.receive()
         try:
-            message = msgspec.convert(line, _Line)
+            message = msgspec.convert(line, _PiLine)
         except msgspec.ValidationError as error:
             if line.get("type") == "response":
                 raise ProgramBroken(f"its answer cannot be read: {error}") from error
             self._listener.hear(Noticed(f"a message of the type {line.get('type')!r} cannot be read: {error}"))
-            return _Line()
+            return _PiLine()
         if message.type == "extension_ui_request":
             # A dialog waits without an end; what needs no answer is not hurt by one.
             await self._lines.send({"type": "extension_ui_response", "id": message.id, "cancelled": True})
         return message
 
-    def _take_event(self, event: _Line) -> None:
+    def _take_event(self, event: _PiLine) -> None:
         match event.type:
             case "message_update":
                 delta = event.assistant_message_event
@@ -186,7 +186,7 @@ class _Conversation:
             case _:
                 pass
 
-    def _take_whole_message(self, message: _Message | None) -> None:
+    def _take_whole_message(self, message: _PiMessage | None) -> None:
         if message is None or message.role != "assistant":
             return
         self._last = message

@@ -177,7 +177,7 @@ class ProgramTurns:
         estimate = Usage(input_tokens=sent // BYTES_PER_TOKEN, cost_usd=None, requests=1)
         reservation = await budget.reserve(estimate)
         left = budget.left_for(reservation)
-        listener = _TurnListener(self._part, self._io, self._journal, _Meter(budget, reservation))
+        listener = _WorkerListener(self._part, self._io, self._journal, _Meter(budget, reservation))
         used, model = Usage(), ""
         self._journal.note("prompt", text=prompt)
 
@@ -205,7 +205,7 @@ class ProgramTurns:
             self._journal.note("usage", **structs.asdict(used))
             budget.settle(reservation, used)
 
-    async def _follow_turn(self, turn: ProgramTurn, listener: "_TurnListener") -> ProgramEnd:
+    async def _follow_turn(self, turn: ProgramTurn, listener: "_WorkerListener") -> ProgramEnd:
         async with self._opened_zone() as (command, server):
             turn, listener.is_confined = structs.replace(turn, server=server), command.sandbox is not None
             working = asyncio.create_task(take_program_turn(protocol_of(self._spec), command, turn, listener))
@@ -237,7 +237,7 @@ class ProgramTurns:
         await batch.run()
         return batch.results[0]
 
-    async def _watch_failures(self, listener: "_TurnListener") -> None:
+    async def _watch_failures(self, listener: "_WorkerListener") -> None:
         while True:
             call, ended = await listener.failed.get()
             self._io.incoming.peek()
@@ -284,7 +284,7 @@ class _Meter(Struct, frozen=True):
         return Amount(left.usd - (usage.cost_usd or 0.0), left.tokens - usage.counted_tokens)
 
 
-class _TurnListener:
+class _WorkerListener:
     """Hears one turn. Implements `port.TurnListener`."""
 
     def __init__(self, part: ProgramPart, io: AgentIO, journal: Journal, meter: _Meter) -> None:
