@@ -97,7 +97,7 @@ class _AcpTurn:
         self._wanted_mode = mode
         self._session = self._text = self._model = self._broken = ""
         self._settings: dict[str, str] = {}
-        self._can_resume = False
+        self._can_resume = self._has_acted = False
         self._calls: dict[str, Line] = {}
         """Calls of tools by id, as all updates so far describe them."""
         self._told: set[str] = set()
@@ -126,7 +126,11 @@ class _AcpTurn:
             await self._peer.follow(self._has_ended)
             return self._turn_result(self._answer)
         except RpcError as refused:
-            return self._end_turn(_failure_of(refused), str(refused))
+            failure = _failure_of(refused)
+            # Some open a conversation of another folder and cannot go on in it: that folder is gone.
+            if self._turn.session and failure == "model" and not self._has_acted:
+                self._session, failure = "", "session"
+            return self._end_turn(failure, str(refused))
         except ProgramBroken as broken:
             return self._end_turn("program", str(broken))
         finally:
@@ -202,8 +206,10 @@ class _AcpTurn:
             return
         match kind := as_text(update.get("sessionUpdate")):
             case "tool_call" | "tool_call_update":
+                self._has_acted = True
                 self._update_call(update)
             case _ if kind in _CHUNKS:
+                self._has_acted = True
                 self._take_text(update, is_thinking=_CHUNKS[kind])
             case _:
                 pass

@@ -294,6 +294,20 @@ async def test_a_conversation_that_is_gone_is_told_apart_and_gets_no_prompt(play
     assert not (worktree / "prompted").exists()
 
 
+FAILS = '< {"id":3,"error":{"code":-32603,"message":"service failure"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("session", "before", "failure"), [("id1", "", "session"), ("id1", "words", "model"), ("", "", "model")]
+)
+async def test_a_conversation_that_opens_and_cannot_go_on_is_gone(play, session, before, failure):
+    """BX-28: one of them opens a conversation of a folder that is gone, and fails at the prompt."""
+    opened = result(2, sessionId="id1", modes=MODES)
+    stream = CAN_LOAD + '> {"id":2}\n' + opened + '> {"id":3}\n' + (said("Well.") if before else "") + FAILS
+    end = await play(known(), stream, Answers(), session=session)
+    assert (end.failure, end.why, end.session) == (failure, "service failure", "" if failure == "session" else "id1")
+
+
 async def test_an_agent_of_another_version_of_the_protocol_is_refused(play):
     end = await play(known(), expect(1, "initialize") + result(1, protocolVersion=2), Answers())
     assert (end.failure, end.why) == ("program", "it speaks version 2 of ACP, not 1")
