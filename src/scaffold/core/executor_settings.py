@@ -26,6 +26,8 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
     """The variable that names another folder instead; empty if there is none."""
     login_file: str = ""
     """The file in that folder that a login leaves; empty if none tells."""
+    grants: tuple[str, ...] = ()
+    """Names in that folder with what it may do without a question. They are hidden from it: the questions are ours."""
     status: tuple[str, ...] = ()
     """Arguments of its own command that exits with 0 if it is logged in; empty if it has none."""
     login: str = ""

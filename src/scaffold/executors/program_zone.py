@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -52,7 +52,7 @@ async def program_command(spec: ProgramSpec, place: ProgramPlace) -> AsyncIterat
     folder = credential_folder(spec, place.user_environ)
     environ = _program_environ(spec, place, folder)
     named = hosts_in("\n".join(environ[name] for name in spec.env if name in environ))
-    sandbox = None if place.sandbox is None else _program_sandbox(place.sandbox, program, folder)
+    sandbox = None if place.sandbox is None else _program_sandbox(place.sandbox, spec, program, folder)
     also = sandbox.confinement.hosts if sandbox and sandbox.confinement.network == "hosts" else ()
     network = SetupNetwork(hosts=tuple(dict.fromkeys((*spec.hosts, *named, *also))), only=True)
     async with with_setup_network(sandbox, network, place.user_environ) as (confined, sockets):
@@ -96,22 +96,28 @@ def _program_environ(spec: ProgramSpec, place: ProgramPlace, folder: Path | None
     return environ | dict(spec.variables) | NO_REMOTES
 
 
-def _program_sandbox(sandbox: SandboxSpec, program: Path, folder: Path | None) -> SandboxSpec:
+def _program_sandbox(sandbox: SandboxSpec, spec: ProgramSpec, program: Path, folder: Path | None) -> SandboxSpec:
     zone = sandbox.confinement
     shown = tuple(_program_files(program, Path.home().resolve()))
     zone = structs.replace(zone, readable=(*zone.readable, *shown), scratch=True)
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Landlock could protect these only by letting nothing be renamed beside them, which is how logins are renewed.
-        obeyed = () if sandbox.level == "landlock" else (folder / name for name in OBEYED)
+        # Landlock could hold these only by letting nothing be renamed beside them, which is how logins are renewed.
+        is_held = sandbox.level != "landlock"
+        grants = {folder / name for name in spec.grants if is_held}
+        obeyed = {folder / name for name in OBEYED if is_held} - grants
         zone = structs.replace(
             zone,
             writable=(*zone.writable, folder),
-            hidden=tuple(path for path in zone.hidden if not path.is_relative_to(folder)),
             # A missing one is not held: the user's own program would find a placeholder there.
-            protected=(*zone.protected, *filter(os.path.lexists, obeyed)),
+            hidden=(*(path for path in zone.hidden if not path.is_relative_to(folder)), *_existing(grants)),
+            protected=(*zone.protected, *_existing(obeyed)),
         )
     return structs.replace(sandbox, confinement=zone)
+
+
+def _existing(paths: Iterable[Path]) -> list[Path]:
+    return sorted(filter(os.path.lexists, paths))
 
 
 def _program_files(program: Path, home: Path) -> Iterator[Path]:

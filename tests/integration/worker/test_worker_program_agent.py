@@ -7,7 +7,7 @@ import sys
 import pytest
 from msgspec import structs
 
-from builders import sandbox_or_skip
+from builders import bubblewrap_or_skip
 from scaffold.core.states import blocked_on_inbox
 from scaffold.host.process.command_runner import run_command
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
@@ -180,7 +180,7 @@ async def test_a_program_that_is_not_logged_in_ends_the_attempt_with_its_login_c
 @pytest.mark.slow
 async def test_a_program_reaches_its_own_folder_and_nothing_else_of_the_home(programs, monkeypatch):
     """BX-28, AL-24: keys and the way to remotes are not its own; what it obeys it cannot change."""
-    await sandbox_or_skip()
+    await bubblewrap_or_skip()
     home = programs.repo.parent / "home"
     monkeypatch.setenv("HOME", str(home))
     own = script(
@@ -206,6 +206,18 @@ async def test_a_program_reaches_its_own_folder_and_nothing_else_of_the_home(pro
     assert "transport 'https' not allowed" in pushed
     assert pushed.splitlines()[-1].split() == ["key", "agent"]
     assert scratch == "private\n"
+
+
+@pytest.mark.slow
+async def test_what_the_user_allowed_a_program_elsewhere_is_hidden_from_it(programs, monkeypatch):
+    """BX-28: its own rule that allows a command would pass over ours."""
+    await bubblewrap_or_skip()
+    monkeypatch.setenv("HOME", str(programs.repo.parent / "home"))
+    own = script(programs, "codex", run('cat "$CODEX_HOME/rules/default.rules" 2>&1'), edit("a"))
+    (own / "rules").mkdir()
+    (own / "rules" / "default.rules").write_text('prefix_rule(pattern=["npm"], decision="allow")')
+    assert await made(programs, await work(programs, await begin(programs, "codex"))) == "made"
+    assert "prefix_rule" not in journal(programs, "tool_result")[0]["content"]
 
 
 @pytest.mark.slow
