@@ -17,8 +17,9 @@ class RpcError(Exception):
     """A refused request: by the other side, or by us where a listener raises it."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        """Keep what the other side says; `data` is its own."""
-        super().__init__(message)
+        """Keep what the other side says; `data` is its own, and may have the details."""
+        details = as_text(as_object(data).get("details"))
+        super().__init__(f"{message}: {details}" if details else message)
         self.code = code
         self.data = data
 

@@ -277,9 +277,9 @@ async def test_resuming_is_preferred_to_loading(play):
     [
         (INITIALIZE, "session", "it cannot continue a conversation"),
         (
-            CAN_LOAD + '> {"id":2}\n< {"id":2,"error":{"code":-32603,"message":"no such session"}}\n',
+            CAN_LOAD + '> {"id":2}\n< {"id":2,"error":{"code":-32603,"message":"Error","data":{"details":"none"}}}\n',
             "session",
-            "no such session",
+            "Error: none",
         ),
         (
             CAN_LOAD + '> {"id":2}\n< {"id":2,"error":{"code":-32000,"message":"log in first"}}\n',
