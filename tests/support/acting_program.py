@@ -336,15 +336,17 @@ class Turn:
         self.wire = wire
         self.own = own
         self.client: Any = None
-        self.kept: dict[str, Any] = {"word": "", "done": []}
+        self.kept: dict[str, Any] = {"word": "", "done": [], "folder": str(Path.cwd())}
 
     def open_session(self, given: str) -> str:
-        """Return the id of the session, a new one if none was given; LookupError if it is gone."""
+        """Return the id of the session, a new one if none was given; LookupError if this folder has none of that id."""
         self.file = self.own / f"session-{given or uuid.uuid4().hex}.json"
         if given and not self.file.exists():
             raise LookupError(given)
         if given:
             self.kept = json.loads(self.file.read_text())
+            if self.kept["folder"] != str(Path.cwd()):
+                raise LookupError(given)
         return self.file.stem.removeprefix("session-")
 
     def take(self) -> None:

@@ -289,7 +289,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     kind: WorkKind = "change"
     """What it hands in."""
     workspace: str = ""
-    """The name of the worktree that it shares with earlier attempts; empty if it has one of its own."""
+    """The name of the worktree, or of its place alone, that it shares with earlier attempts; empty if of neither."""
     worktree: str | None = None
     base_sha: Commit
     """The commit of the session branch that its work, including the earlier steps, started from."""

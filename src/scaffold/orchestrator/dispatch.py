@@ -25,6 +25,7 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.run.plan.scheduling import Forecast, WaitingWork, WorkUnderWay
 from scaffold.verify.contract.review_verdict import work_kind
+from scaffold.worker.workspace.attempt_worktree import SAME_PLACE
 
 MAX_MERGES = 8
 """How many pairs of commits are merged before one attempt starts."""
@@ -116,9 +117,9 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     # Git is asked before the transaction, which holds the only write lock and must stay short.
     tip = await session_tip(context, run)
     briefing, alternative = await brief_next_attempt(context, action_id, tip)
-    placed = await _find_placement(context, action_id, tip)
-    await forecast_conflicts(context, run, action_id, tip)
     executor, model = _chosen_worker(store, run, action_id, alternative=alternative)
+    placed = await _find_placement(context, run, action_id, tip, executor)
+    await forecast_conflicts(context, run, action_id, tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -185,7 +186,7 @@ class _Placement(Struct, frozen=True):
     start: Commit | None = None
 
 
-async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit) -> _Placement:
+async def _find_placement(context: RunContext, run: Run, action_id: ActionId, tip: Commit, executor: str) -> _Placement:
     # At the branch's tip, or where the last step in its parent's worktree ended.
     store = context.store
     action = store.actions.get(action_id)
@@ -194,7 +195,9 @@ async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit)
         return _Placement("change", tip)
     kind = work_kind(action, parent)
     if action.workspace == "own" or parent is None:
-        return _Placement(kind, tip)
+        # Some programs find a conversation by its folder. Without a sandbox, what a dead one left could write there.
+        stays = executor != NATIVE and run.settings.sandbox.mode != "off"
+        return _Placement(kind, tip, f"{SAME_PLACE}{action_id}" if stays else "")
     recorded = store.attempts.recorded_in_workspace(parent.id)
     last = recorded[-1] if recorded else None
     if last is None or last.head_sha is None:

@@ -31,6 +31,9 @@ UNPINNED_PHASES: frozenset[AttemptPhase] = frozenset({"executing", "verifying", 
 UNOPENED_PHASE: AttemptPhase = "workspace"
 """The phase in which an attempt has not begun, and a shared worktree may still hold the work of an earlier one."""
 
+SAME_PLACE = "at-"
+"""Begins the name of a worktree that is a new one for each attempt, at the same place."""
+
 
 class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     """A checked-out worktree that belongs to one attempt alone, as long as that works."""
@@ -63,7 +66,7 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     """
     await pin_earlier_work(context, attempt)
     pool = _worktree_pool(context, attempt.run_id)
-    take = pool.take_again if attempt.workspace else pool.take
+    take = pool.take_again if _shares_files(attempt) else pool.take
     slot = await take(attempt.workspace_name, attempt.start)
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
@@ -72,6 +75,10 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     workspace = AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=opened)
     workspace.require_present()
     return workspace
+
+
+def _shares_files(attempt: Attempt) -> bool:
+    return bool(attempt.workspace) and not attempt.workspace.startswith(SAME_PLACE)
 
 
 async def release_workspace(context: RunContext, run: Run, attempt: Attempt, candidate: Commit) -> None:
@@ -84,14 +91,14 @@ async def release_workspace(context: RunContext, run: Run, attempt: Attempt, can
 async def rescue_and_release(context: RunContext, run: Run, attempt: Attempt) -> Commit | None:
     """As `rescue_and_remove`, but return the worktree to the pool, or leave a shared one to the next attempt."""
     pinned = await rescue_work(context, run, attempt.id)
-    if not attempt.workspace:
+    if not _shares_files(attempt):
         await _worktree_pool(context, run.id).give_back(attempt.workspace_name)
     return pinned
 
 
 async def give_back_shared(context: RunContext, attempt: Attempt) -> None:
     """Return a shared worktree to the pool that no other attempt will use; its work must have landed or be pinned."""
-    if attempt.workspace:
+    if _shares_files(attempt):
         await _worktree_pool(context, attempt.run_id).give_back(attempt.workspace)
 
 
