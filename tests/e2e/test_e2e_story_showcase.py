@@ -84,3 +84,21 @@ def test_five_stories_with_a_conflict_a_restart_a_fix_cycle_a_failure_and_a_retr
     restarts = {key: sum(step["restart_count"] for step in each["steps"]) for key, each in state.items()}
     assert restarts == {"US-001": 0, "US-002": 0, "US-003": 1, "US-004": 0, "US-005": 0}
     expect_logged(scenario, state)
+
+
+@pytest.mark.slow
+def test_a_fourth_restart_means_the_same_by_the_tool_as_by_a_file(scenario):
+    """DR-4, DR-6, DR-9: it is refused at once, and counts at the end of the step: step and story fail."""
+    asked = edit_call(1, 3, restart("step-003"))
+    by_file = command(2, 3, edit_file(2, restart("step-003")))
+    scenario.replies(*done_steps(asked, by_file))
+    given = prd_file(scenario, {"userStories": [story(1), story(2)]})
+    scenario.call([*scenario.request_command(*given), "--yes", "--agents", "2"], code=1)
+    state = json.loads((scenario.repo / ".scaffold/workflow_state.json").read_text())["stories"]
+    ended = [(each["status"], each["steps"][2]["status"], each["steps"][2]["restart_count"]) for each in state.values()]
+    assert ended == [("failed", "failed", 3)] * 2
+    assert len({each["steps"][2]["error"] for each in state.values()}) == 1
+    journal = (scenario.repo / ".scaffold/logs/US-001/step-003.jsonl").read_text()
+    assert "was restarted 3 times already" in journal
+    left = {path.name for path in (scenario.repo / ".scaffold/failures").iterdir()}
+    assert left == {"US-001-step-003.diff", "US-002-step-003.diff"}, "also of a step that changed nothing"

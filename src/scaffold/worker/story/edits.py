@@ -14,7 +14,7 @@ from scaffold.core.model import Attempt
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.contained_path import MISSING, ContainedPath
-from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, foreign_files
+from scaffold.plan.story.apply_edit import EditsRejected, RestartsExhausted, foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
 from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.run.attempts.assignment import Assignment
@@ -36,6 +36,9 @@ from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.shared_folder import SharedFolder
 
 NAME = "edit_workflow"
+STEP_FAILS = (
+    "Your step fails with this when it ends, as by a file: call the tool again without it if that is not meant."
+)
 MAX_FOREIGN = 20
 """Files for other stories that are looked at and kept each time; the others stay where they are."""
 
@@ -203,9 +206,11 @@ def edit_workflow(shared: SharedFolder | None, asked: AskedEdits, records: Attem
         now = records.run_context.clock.now()
         # Judged now, so that the agent can correct itself; what counts is the same at the end of the step.
         outcome = judge_edits(records.store, story, task.action, task.attempt, text, now).outcome
-        if not isinstance(outcome, EditsApplied | EditsKnown):
+        if isinstance(outcome, EditsRejected):
             return failed_answer(outcome.feedback)
         asked.ask(text)
+        if isinstance(outcome, RestartsExhausted):
+            return failed_answer(f"{outcome.feedback}\n{STEP_FAILS}")
         return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
 
     return Tool(

@@ -33,7 +33,7 @@ from scaffold.plan.budget import spending_limits
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.failures.rescue_diff import write_rescue_diff
+from scaffold.run.failures.rescue_diff import write_failure_diffs, write_rescue_diff
 from scaffold.run.failures.soft_timeouts import withdraw_settled
 from scaffold.run.ignored_archive import archives_folder
 from scaffold.run.resources.attempt_resources import resource_notes
@@ -60,7 +60,7 @@ async def ensure_session_branch(context: RunContext, run: Run) -> None:
 async def recover_run(
     context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = ORPHANED_BY_CRASH
 ) -> int:
-    """Finish interrupted landings and notes, and release attempts and turns without a live process.
+    """Finish interrupted landings, notes and patches, and release attempts and turns without a live process.
 
     Returns the number of attempts. Pins their work and removes their worktrees and all temporary files; submitted
     candidates stay queued. Only the run's owner may call this, while none of its workers or supervisors is running.
@@ -83,6 +83,7 @@ async def recover_run(
     settle_dead_owners(account, but=own_identity())
     with owner_transaction(store, run):
         withdraw_settled(store, run)
+    await write_failure_diffs(context, run)
     await remove_stale_worktrees(context, run)
     # Last, because all work must be pinned.
     await remove_leftovers(context, run)
