@@ -35,7 +35,7 @@ def works(call):
     return f"python3 -c 'import shop; assert shop.{call}'"
 
 
-def race(scenario, checks, commands, *replies, files=("shop.py", "CHANGES.md")):
+def race(scenario, checks, commands, *replies, files=("shop.py", "CHANGES.md"), code=0):
     """Run two actions at once, with `replies` besides those of the workers; return the events."""
     made = [action(key, effects=[f"{key}_works"], check=check, files=[*files]) for key, check in checks.items()]
     scenario.plan(plan_of(g=made))
@@ -43,7 +43,7 @@ def race(scenario, checks, commands, *replies, files=("shop.py", "CHANGES.md")):
     cassette = scenario.cassette(**{key: [shell(f"{met[key]}; {command}")] for key, command in commands.items()})
     put_before(cassette, *replies, text_entry("critic", "Total: 9/9\nDONE"))
     before = scenario.checkout()
-    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json", "--sandbox", "off", "--yolo", code=0)
+    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json", "--sandbox", "off", "--yolo", code=code)
     assert scenario.checkout() == before
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -63,7 +63,7 @@ def landed_file(scenario, path):
     ids=["merged code", "an explanation"],
 )
 def test_an_agent_may_merge_what_both_sides_tests_and_the_whole_suite_then_prove(scenario, answer, attempts):
-    """AL-13: two changes of one line; without a merge the next attempt knows both sides and what was tried."""
+    """AL-13: two changes of one line; where the agent explains why not, a human decides before the next attempt."""
     checks = {"tax": works("price(1) >= 3"), "fee": works("price(1) >= 10")}
     commands = {"tax": "sed -i 's/n . 2/(n * 2 + n)/' shop.py", "fee": "sed -i 's/= \\(.*\\)/= \\1 * 5/' shop.py"}
     events = race(
@@ -71,12 +71,18 @@ def test_an_agent_may_merge_what_both_sides_tests_and_the_whole_suite_then_prove
         checks,
         {key: f"{command}; {note(key)}" for key, command in commands.items()},
         text_entry("merger", answer),
+        code=0 if attempts == 2 else 3,
     )
     ((changes, shop),) = merges(events)
     assert (changes["path"], changes["status"], changes["detail"]) == snapshot(
         ("CHANGES.md", "resolved", "as a union of lines")
     )
-    assert shop["status"] == ("resolved" if attempts == 2 else "refused")
+    assert shop["status"] == ("resolved" if attempts == 2 else "explained")
+    if attempts == 3:
+        (item,) = scenario.status()["inbox"]
+        assert "Both set the price." in scenario.scaffold("inbox").stdout
+        scenario.scaffold("answer", item["id"], "retry keep both factors", code=0)
+        scenario.scaffold("resume", "--yes", code=0)
     status = scenario.status()
     assert sum(len(each["attempts"]) for each in status["actions"]) == attempts
     if attempts == 2:
@@ -92,6 +98,7 @@ def test_an_agent_may_merge_what_both_sides_tests_and_the_whole_suite_then_prove
         (again,) = (each["key"] for each in status["actions"] if len(each["attempts"]) == 2)
         journal = scenario.journal("g", again)
         assert "the merge agent left it: Both set the price." in journal
+        assert "keep both factors" in journal
 
 
 LOCKED = """\

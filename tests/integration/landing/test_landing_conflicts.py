@@ -2,8 +2,10 @@
 
 import pytest
 
-from scaffold.core.landing.conflict import ConflictExplanation, MergedCode
+from scaffold.core.landing.conflict import ConflictExplanation, MergedCode, NotMerged
+from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused
+from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from support.conflict_race import ScriptedMerger, race, told
 
 SHOP = "def buy():\n    return 1\n\n\ndef sell():\n    return 2\n"
@@ -149,9 +151,9 @@ APART_MERGED = APART.replace("return 1", "return 1 + 2").replace("sell()", "sell
         (MergedCode({"shop.py": APART_MERGED.replace("n=0", "")}), False),
         (MergedCode({"shop.py": APART_MERGED + "\n\nprint(1)\n"}), False),
         (MergedCode({}), False),
-        (ConflictExplanation("both want another price"), False),
+        (NotMerged("the model refused"), False),
     ],
-    ids=["both changes", "a change is lost", "a line is invented", "nothing", "an explanation"],
+    ids=["both changes", "a change is lost", "a line is invented", "nothing", "no answer"],
 )
 async def test_an_agents_answer_counts_only_if_it_has_all_that_both_sides_have(harness, answer, lands):
     """AL-13: it is certified like any other merge, whatever it says; here the sides change different functions."""
@@ -163,3 +165,23 @@ async def test_an_agents_answer_counts_only_if_it_has_all_that_both_sides_have(h
     if not lands:
         assert isinstance(step, CandidateRefused)
         assert "merge agent" in step.why
+        assert harness.store.inbox.open_of_run(run.id) == ()
+
+
+@pytest.mark.slow
+async def test_a_human_decides_at_once_what_a_merge_agent_explains(harness):
+    """AL-13: the question has the explanation; the work is pinned, and nothing starts before the answer."""
+    merger = ScriptedMerger(ConflictExplanation("both want another price"))
+    run, step = await race(harness, {"shop.py": APART}, BUY, SELL, merger=merger)
+    assert isinstance(step, CandidateRefused)
+    assert told(harness, run) == {"shop.py": "explained"}
+    (item,) = harness.store.inbox.open_of_run(run.id)
+    (attempt,) = harness.attempts(run, "b")
+    assert item.detail["context"] == (
+        "shop.py: the merge agent left it: both want another price\n"
+        "attempt 1 (conflict): conflicts with work that landed earlier in shop.py\n"
+        f"  its changes: git diff {attempt.base_sha[:12]} refs/scaffold/rescue/{attempt.id}"
+    )
+    assert harness.action(run, "b").state == blocked_on_inbox(item.id)
+    decide_items(harness.store, [item.id], InboxDecision(to="answered", words="retry at half of it"))
+    assert (harness.action(run, "b").state, harness.action(run, "b").guidance) == (Pending(), "at half of it")

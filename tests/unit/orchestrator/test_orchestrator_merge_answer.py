@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 from scaffold.core.errors import ModelError
-from scaffold.core.landing.conflict import ConflictExplanation, MergedCode, MergeQuestion
+from scaffold.core.landing.conflict import ConflictExplanation, MergedCode, MergeQuestion, NotMerged
 from scaffold.orchestrator.owner.merge_agent import MergeAgent, read_answer
 
 ONE, TWO = ["src/a.py"], ["src/a.py", "b.md"]
@@ -66,5 +66,5 @@ async def test_a_failing_model_is_asked_again():
     agent = MergeAgent(context, SimpleNamespace(id="r", settings=settings), open_model)
     question = MergeQuestion(action="a", task="", files=())
     for times in (1, 2):
-        assert await agent.merge(question, lambda _: "") == ConflictExplanation("no answer")
+        assert await agent.merge(question, lambda _: "") == NotMerged("no answer")
         assert len(opened) == times

@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
 
-FileStatus = Literal["merged", "resolved", "refused"]
-"""Git merged it | it was in conflict, and both sides' changes are in the result | nothing could merge it."""
+FileStatus = Literal["merged", "resolved", "refused", "explained"]
+"""Git merged it | it was in conflict, and both sides' changes are in the result | nothing could merge it |
+the merge agent explained why the sides contradict each other, so that a human decides."""
 
 
 class FileMerge(Struct, frozen=True):
@@ -22,9 +23,14 @@ class FileMerge(Struct, frozen=True):
     @property
     def line(self) -> str:
         """Return it as text of one line: `app.py: resolved by its functions and classes`."""
-        if self.status == "refused":
+        if self.is_open:
             return f"{self.path}: {self.detail}"
         return f"{self.path}: {self.status} {self.detail}".rstrip()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the sides are not merged."""
+        return self.status in {"refused", "explained"}
 
 
 class FileVersions(Struct, frozen=True):
@@ -51,9 +57,15 @@ class MergedCode(Struct, frozen=True, tag="merged_code"):
 
 
 class ConflictExplanation(Struct, frozen=True, tag="conflict_explanation"):
-    """Why the agent, or the lack of one, leaves the conflict to others."""
+    """The agent's answer: why the sides contradict each other."""
 
     why: str
 
 
-MergeAnswer = MergedCode | ConflictExplanation
+class NotMerged(Struct, frozen=True, tag="not_merged"):
+    """Why there is no answer that can be used."""
+
+    why: str
+
+
+MergeAnswer = MergedCode | ConflictExplanation | NotMerged

@@ -125,7 +125,7 @@ class Resolution(Struct, frozen=True):
     @property
     def refused(self) -> tuple[FileMerge, ...]:
         """The files that are still in conflict."""
-        return tuple(each for each in self.told if each.status == "refused")
+        return tuple(each for each in self.told if each.is_open)
 
 
 async def resolve_files(

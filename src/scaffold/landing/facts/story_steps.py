@@ -94,16 +94,16 @@ async def note_refused_edits(context: RunContext, run: Run) -> None:
             store.refused_edits.settle(each.attempt)
 
 
-def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
+def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> bool:
     """Insert a step that resolves conflicts before a story's last step; the caller owns the transaction.
 
-    A story with too many steps fails instead.
+    A story with too many steps fails instead. False, and nothing is done, unless a story's step waits to be tried again.
     """
     store = context.store
     action = store.actions.get(attempt.action_id)
     story = store.actions.get(action.parent_id) if action and action.parent_id else None
     if action is None or story is None or story.method != "story" or not isinstance(action.state, Pending | Blocked):
-        return
+        return False
     before = story_record(store, story)
     after = with_rebase_step(before, conflict=why.partition("\n")[0], at=context.clock.now())
     if after is None:
@@ -111,6 +111,7 @@ def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
         block_unreachable_actions(store, action.goal_id)
     else:
         _write_story(context, story, before, after)
+    return True
 
 
 def chain_again(store: Store, step: Action) -> None:

@@ -15,6 +15,7 @@ from scaffold.landing.facts.story_steps import add_rebase_step, record_step
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.run.failures.escalation_question import ask_about_conflict
 
 
 class BatchLanded(Struct, frozen=True, tag="landed"):
@@ -72,8 +73,9 @@ def end_candidate(context: RunContext, run: Run, attempt: Attempt, refused: Cand
     try:
         with owner_transaction(store, run, durable=True):
             record_attempt_end(store, run, attempt.id, end, head=attempt.head_sha)
-            if refused.outcome == "conflict":
-                add_rebase_step(context, attempt, why)
+            explained = "\n".join(each.line for each in refused.merged if each.status == "explained")
+            if refused.outcome == "conflict" and not add_rebase_step(context, attempt, why) and explained:
+                ask_about_conflict(store, run, attempt.id, explained)
             if action is not None and refused.merged:
                 store.events.append(run.id, CandidateMerged(action.key, refused.merged))
     except StaleFence:

@@ -4,7 +4,14 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
-from scaffold.core.landing.conflict import ConflictExplanation, FileMerge, FileVersions, MergeQuestion
+from scaffold.core.landing.conflict import (
+    ConflictExplanation,
+    FileMerge,
+    FileStatus,
+    FileVersions,
+    MergeQuestion,
+    NotMerged,
+)
 from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Merger
@@ -31,7 +38,9 @@ async def ask_merger(
     question = MergeQuestion(action=action.key, task=full_text(action), files=files)
     answer = await merger.merge(question, lambda texts: problem_with(files, texts))
     if isinstance(answer, ConflictExplanation):
-        return _refuse_all(files, f"the merge agent left it: {answer.why}")
+        return _refuse_all(files, f"the merge agent left it: {answer.why}", "explained")
+    if isinstance(answer, NotMerged):
+        return _refuse_all(files, f"no merge agent merged it: {answer.why}")
     # The agent may have skipped the check, so only what is certified here counts.
     if problem := await asyncio.to_thread(problem_with, files, answer.texts):
         return _refuse_all(files, f"the merge agent's answer does not count: {problem}")
@@ -79,5 +88,5 @@ def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequenc
     return ""
 
 
-def _refuse_all(files: Sequence[FileVersions], why: str) -> HelpersAnswer:
-    return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", why) for each in files))
+def _refuse_all(files: Sequence[FileVersions], why: str, status: FileStatus = "refused") -> HelpersAnswer:
+    return HelpersAnswer({}, tuple(FileMerge(each.path, status, why) for each in files))

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from msgspec import structs
+
 from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
@@ -12,7 +14,14 @@ from scaffold.agent.prompts import system_prompt
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import AttemptId
-from scaffold.core.landing.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
+from scaffold.core.landing.conflict import (
+    ConflictExplanation,
+    FileVersions,
+    MergeAnswer,
+    MergedCode,
+    MergeQuestion,
+    NotMerged,
+)
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck
 from scaffold.core.printable_text import truncate_text, utf8_safe
@@ -63,7 +72,7 @@ class MergeAgent:
         attempt = attempts[-1]
         answered = self._questions[attempt.id]
         if question not in answered and len(answered) >= MAX_QUESTIONS:
-            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and the files kept changing")
+            return NotMerged(f"it was asked {MAX_QUESTIONS} times, and the files kept changing")
         limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:
@@ -73,13 +82,13 @@ class MergeAgent:
         except TimeoutError:
             if limit.left_s > 0:
                 raise
-            answer = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s")
+            answer = NotMerged(f"it took more than {limit.limit_s:.0f} s")
         except (ModelError, BudgetExceeded, UsageError) as error:
-            answer = ConflictExplanation(error.what)
+            answer = NotMerged(error.what)
         if isinstance(answer, MergedCode):
             return answer
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
-        return ConflictExplanation(redactor.clean(utf8_safe(answer.why)))
+        return structs.replace(answer, why=redactor.clean(utf8_safe(answer.why)))
 
     def _create_agent(self, source: AgentSource, action: Action, attempt: Attempt) -> TurnTaker:
         context, settings = self._context, self._run.settings
@@ -122,11 +131,11 @@ class MergeAgent:
         prompt, problem = self._context.redactor.clean(merge_prompt(question)), ""
         if prompt != merge_prompt(question):
             # The answer would land with a placeholder in place of the secret.
-            return ConflictExplanation("a version of a file has a secret in it, which no model is shown")
+            return NotMerged("a version of a file has a secret in it, which no model is shown")
         for _ in range(MAX_ASKS):
             finish = await agent.turn(prompt)
             if finish.stop == "refused":
-                return ConflictExplanation("the model refused")
+                return NotMerged("the model refused")
             answer = read_answer(finish.text, [each.path for each in question.files])
             if isinstance(answer, ConflictExplanation):
                 return answer
@@ -134,7 +143,7 @@ class MergeAgent:
             if isinstance(answer, MergedCode) and not problem:
                 return answer
             prompt = f"That cannot be used: {problem}.\nAnswer again: MERGED CODE, or CONFLICT EXPLANATION."
-        return ConflictExplanation(f"none of its {MAX_ASKS} answers can be used: {problem}")
+        return NotMerged(f"none of its {MAX_ASKS} answers can be used: {problem}")
 
 
 def merge_prompt(question: MergeQuestion) -> str:
@@ -162,7 +171,7 @@ def _fence_text(text: str) -> str:
     return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
 
 
-def read_answer(text: str, paths: Sequence[str]) -> MergeAnswer | str:
+def read_answer(text: str, paths: Sequence[str]) -> MergedCode | ConflictExplanation | str:
     """Return the answer in a reply about the files at `paths`, or why there is none."""
     sections = list(_SECTION.finditer(text))
     kinds = {found[1] for found in sections}

@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from scaffold.core.ids import ActionId, ActionKey, GoalId
-from scaffold.core.model import Attempt, InboxItem, Run
+from scaffold.core.ids import ActionId, ActionKey, AttemptId, GoalId
+from scaffold.core.model import Action, Attempt, InboxItem, Run
 from scaffold.core.printable_text import count_of, truncate_text, utf8_safe
 from scaffold.core.states import COUNTED_FAILURES, Failed, Pending, Skipped, blocked_on_inbox
 from scaffold.git.refs import rescue_ref
 from scaffold.host.random_ids import new_id
 from scaffold.plan.failures.answers import CHOICES, CONTEXT, ChosenAnswer
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.run.failures.attempt_end import block_unreachable_actions
+from scaffold.run.failures.attempt_end import block_unreachable_actions, require_attempt
 from scaffold.run.failures.ladder import is_safety_refusal
 from scaffold.run.failures.refused_work import first_failure
 from scaffold.store.database import Store
 
 FAILED: Final = "failed"
-"""Key in the detail of an inbox item that asks about a failed action; the value is how often it has failed."""
+"""Key in the detail of an inbox item that asks about an action; the value is how many of its attempts it shows."""
 GIVEN_UP: Final = "a human gave it up"
 """The reason of an action that failed because a human said so."""
 CAUSE_CHARS = 600
@@ -38,30 +38,23 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
     refused = any(map(is_safety_refusal, failed[-1:]))
     why = "its work changes what it may not" if refused else "the planner found no other way"
     text = f"`{action.key}` failed after {times}, and {why}. How should it go on?"
-    detail = {
-        "question": text,
-        "action": action.key,
-        FAILED: len(failed),
-        CHOICES: ANSWERS,
-        CONTEXT: _failures_text(failed),
-        "attempts": [_attempt_detail(each, failed) for each in failed],
-    }
-    asked = InboxItem(
-        id=new_id(),
-        run_id=run.id,
-        goal_id=action.goal_id,
-        action_id=action.id,
-        attempt_id=failed[-1].id if failed else None,
-        kind="question",
-        text=text,
-        detail=detail,
-        created_at=(failed[-1].ended_at if failed else None) or action.updated_at,
-    )
-    item = store.inbox.ask(asked)
-    store.actions.move_each((action,), Pending(), blocked_on_inbox(item.id))
+    _ask_how_to_go_on(store, run, action, text, failed)
     # What was blocked by the failure waits again: the answer may be another try.
     store.actions.unblock(action.goal_id)
     block_unreachable_actions(store, action.goal_id)
+
+
+def ask_about_conflict(store: Store, run: Run, attempt_id: AttemptId, why: str) -> None:
+    """Let an action wait for a human, whose question shows `why` its work and what landed contradict each other.
+
+    Does nothing if the action does not wait for another attempt. The caller owns the transaction.
+    """
+    attempt = require_attempt(store, attempt_id)
+    action = store.actions.get(attempt.action_id)
+    if action is None or not isinstance(action.state, Pending):
+        return
+    text = f"The work of `{action.key}` contradicts what has landed. How should it go on?"
+    _ask_how_to_go_on(store, run, action, text, [attempt], because=f"{why}\n")
 
 
 def given_up_actions(store: Store, goal_id: GoalId) -> tuple[ActionKey, ...]:
@@ -104,6 +97,36 @@ def retry_asked(store: Store, item: InboxItem) -> None:
     """Answer the question by a retry without a hint; the caller owns the transaction."""
     store.inbox.decide(item.id, "answered", answer="retry")
     apply_failure_answer(store, item, ChosenAnswer("retry"))
+
+
+def _ask_how_to_go_on(
+    store: Store, run: Run, action: Action, text: str, ended: list[Attempt], *, because: str = ""
+) -> None:
+    last = ended[-1] if ended else None
+    detail = {
+        "question": text,
+        "action": action.key,
+        FAILED: len(ended),
+        CHOICES: ANSWERS,
+        CONTEXT: f"{because}{_failures_text(ended)}",
+        "attempts": [_attempt_detail(each, ended) for each in ended],
+    }
+    asked = InboxItem(
+        id=new_id(),
+        run_id=run.id,
+        goal_id=action.goal_id,
+        action_id=action.id,
+        attempt_id=last.id if last else None,
+        kind="question",
+        text=text,
+        detail=detail,
+        created_at=(last.ended_at if last else None) or action.updated_at,
+    )
+    waiting = blocked_on_inbox(store.inbox.ask(asked).id)
+    if isinstance(action.state, Pending):
+        store.actions.move(action.id, waiting)
+    else:
+        store.actions.move_each((action,), Pending(), waiting)
 
 
 def _failures_text(failed: list[Attempt]) -> str:
