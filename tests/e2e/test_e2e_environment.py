@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from support.prd_scenario import command, done_steps, prd_file, story
 from support.scenario import action, plan_of, shell
 
 CANARIES = {
@@ -108,3 +109,19 @@ def test_workers_and_contracts_get_no_secrets_and_each_attempt_has_its_own_mark(
     assert len({mark["SCAFFOLD_AGENT_ID"] for mark in marks}) == 2
     for mark in marks:
         assert mark["COMPOSE_PROJECT_NAME"] == f"ralph_agent_{mark['SCAFFOLD_AGENT_ID']}"
+
+
+@pytest.mark.slow
+def test_the_steps_of_a_story_have_one_name_for_what_they_start(scenario):
+    """DR-16: containers that one step starts are those of the next; another story has its own."""
+    seen = [
+        command(n, step, "echo $COMPOSE_PROJECT_NAME $SCAFFOLD_AGENT_ID >> seen") for n in (1, 2) for step in (2, 5)
+    ]
+    scenario.replies(*done_steps(*seen, command(1, 6, "true"), command(2, 6, "true")))
+    given = prd_file(scenario, {"userStories": [story(1), story(2, 1)]})
+    scenario.call([*scenario.request_command(*given), "--yes"], code=0)
+    branch = scenario.status()["run"]["session_branch"]
+    one, *rest = [line.split() for line in scenario.git("show", f"{branch}:seen").splitlines()]
+    assert [each == one for each in rest] == [True, False, False]
+    assert rest[1] == rest[2]
+    assert all(name == f"ralph_agent_{agent}" for name, agent in (one, rest[1]))

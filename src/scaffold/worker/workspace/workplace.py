@@ -67,7 +67,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     def _environ_in(self, environment: CheckEnvironment | None) -> dict[str, str]:
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-        marks |= agent_variables(attempt.id) | self.resources.variables
+        marks |= agent_variables(attempt.workspace_name) | self.resources.variables
         marks |= self.shared.variables if self.shared else {}
         own = worktree_environment(context, task.run, self.workspace.path, marks=marks)
         return check_environ(environment, self.workspace.path, own)
