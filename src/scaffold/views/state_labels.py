@@ -26,7 +26,7 @@ ENDING: Mapping[HaltRequest, str] = {"pause": "pausing", "stop": "stopping", "ca
 
 TASK_WORDS: Mapping[str, str] = {"running": "in_progress", "landing": "verifying", "completed": "done"}
 """The words of tasks that are not those of their actions."""
-AgentState = Literal["pending", "running", "paused", "waiting_approval", "done", "failed"]
+AgentState = Literal["pending", "running", "paused", "waiting_approval", "done", "failed", "cancelled"]
 
 STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "landed": "done",
@@ -35,6 +35,7 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "budget": "paused",
     "unavailable": "paused",
     "no_access": "paused",
+    "cancelled": "cancelled",
 }
 """An agent's state after its attempt, unless a human is asked; any other outcome is a failure."""
 
@@ -107,7 +108,9 @@ def supervisor_state(goal: Goal, *, gone: bool) -> AgentState:
             return "paused"
         case Completed():
             return "done"
-        case Failed() | Cancelled():
+        case Failed():
             return "failed"
+        case Cancelled():
+            return "cancelled"
         case _:
             assert_never(goal.state)

@@ -26,7 +26,7 @@ def test_every_status_of_an_action_has_its_word():
 
 
 def test_every_moment_of_an_attempt_has_its_word():
-    """AL-3b: an agent is pending, running, paused, waiting_approval, done or failed."""
+    """AL-3b: an agent is pending, running, paused, waiting_approval, done, failed or cancelled."""
     rows = [
         ({"status": "queued", "phase": "workspace"}, False, "pending"),
         ({}, False, "running"),
@@ -42,6 +42,7 @@ def test_every_moment_of_an_attempt_has_its_word():
         ({"status": "ended", "outcome": "budget"}, False, "paused"),
         ({"status": "ended", "outcome": "timeout"}, False, "failed"),
         ({"status": "ended", "outcome": "lost"}, False, "failed"),
+        ({"status": "ended", "outcome": "cancelled"}, False, "cancelled"),
     ]
     assert [
         (changes, asks, worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks, gone=False))
@@ -66,7 +67,7 @@ def test_every_status_of_a_goal_has_a_word_for_its_supervisor():
         ("paused", "paused"),
         ("completed", "done"),
         ("failed", "failed"),
-        ("cancelled", "failed"),
+        ("cancelled", "cancelled"),
     ]
     goals = {status: a_goal(state=parse_goal_state(status, "because")) for status, _ in rows}
     assert [(status, supervisor_state(goal, gone=False)) for status, goal in goals.items()] == rows
