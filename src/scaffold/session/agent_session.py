@@ -269,6 +269,7 @@ class Session:
         finally:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
             await self._commands.end_all()
+            await self._memories.close()
             await self.extensions.close()
             await self._egress.aclose()
             await self._connection.aclose()

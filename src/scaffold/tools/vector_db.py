@@ -40,6 +40,10 @@ class VectorDatabase(Protocol):
         """Return the answer of the tool with this name, without `vector_db_`."""
         ...
 
+    async def close(self) -> None:
+        """End what its tools do in the background."""
+        ...
+
 
 class _VectorRow(Struct, frozen=True):
     name: str

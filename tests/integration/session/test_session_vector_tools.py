@@ -1,9 +1,12 @@
 """The tools of the vector database by the path of a model's calls, in a repository's database and in the user's."""
 
+import asyncio
+import struct
 from contextlib import closing
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec import structs
 
 from integration.memory.builders import MISSING, needs_extra
 from scaffold.core.conversation import ToolCall
@@ -12,6 +15,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.memory.opening import open_memories
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.session.memory.vector_database import OpenedVectorDatabase
 from scaffold.store.user_store import UserStore
 from support.vector_agent import VectorAgent, empty_repository
 
@@ -126,6 +130,46 @@ async def test_texts_are_found_by_their_meaning_as_soon_as_they_are_added(agent)
     (whole,) = await agent.rows("get_vector", index="notes", id=best["id"])
     near = await agent.rows("search", index="notes", vector=whole["vector"], k=1)
     assert (near[0]["id"], round(near[0]["score"], 2)) == (best["id"], 1.0)
+
+
+class HeldEmbedder:
+    """A slow model: its vectors come once `go` is set. Implements `Embedder`."""
+
+    model, trouble = "held", None
+
+    def __init__(self):
+        self.go = asyncio.Event()
+
+    def get(self):
+        """Return itself, as the source of an embedder."""
+        return self
+
+    async def embed(self, texts):
+        await self.go.wait()
+        return [struct.pack("<2e", 1, 0) for _ in texts]
+
+
+@needs_extra
+async def test_the_vectors_of_a_long_text_come_in_the_background_where_they_take_long(agent):
+    """RA-7: it is stored before the answer; what its session leaves undone comes with later searches."""
+    held = HeldEmbedder()
+    indexes = OpenedVectorDatabase(structs.replace(agent.access, embedding=held), time_limit_s=0)
+    await indexes.call("create_index", {"index": "guide"})
+    given = {"index": "guide", "text": GUIDE, "kind": "markdown"}
+    assert "in the background" in (await indexes.call("add_chunked_text", given)).content
+    assert await with_vector(agent) == 0
+    held.go.set()
+    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+    assert await with_vector(agent) == 3
+    held.go.clear()
+    await indexes.call("add_text", {"index": "guide", "text": "Undone."})
+    await indexes.close()
+    assert (await with_vector(agent), len(await agent.texts("search_by_time", index="guide"))) == (3, 4)
+
+
+async def with_vector(agent):
+    (state,) = await agent.rows("list_indices")
+    return state["with_vector"]
 
 
 @without_extra

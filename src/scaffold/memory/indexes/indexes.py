@@ -1,6 +1,6 @@
 """Indexes of both databases, as agents use them: created, filled, searched and deleted. One transaction a change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -67,12 +67,21 @@ class Added(Struct, frozen=True):
 class Indexes:
     """The indexes of the databases that are open."""
 
-    def __init__(self, memories: Memories, *, clock: TimeSource, redactor: Redactor, source: str) -> None:
-        """`source`: who adds items, as with memories."""
+    def __init__(
+        self,
+        memories: Memories,
+        *,
+        clock: TimeSource,
+        redactor: Redactor,
+        source: str,
+        tell: Callable[[Added], object] = lambda _: None,
+    ) -> None:
+        """`source`: who adds items, as with memories. `tell` gets texts that are stored, before their vectors are."""
         self._memories = memories
         self._clock = clock
         self._redactor = redactor
         self._source = source
+        self._tell = tell
 
     def create(self, name: str, dimension: int | None) -> Place:
         """Create an index: of texts, or of vectors of this dimension that its user computes."""
@@ -263,6 +272,7 @@ class Indexes:
 
     async def _with_vectors(self, place: Place, added: Added) -> Added:
         # It is stored, and found by its words, even if that fails.
+        self._tell(added)
         try:
             embeddings = place.database.knowledge.embeddings
             bare = [each for each in added.chunks if embeddings.for_chunk(each) is None]

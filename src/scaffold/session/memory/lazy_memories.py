@@ -51,6 +51,11 @@ class LazyMemories:
             self._indexes = OpenedVectorDatabase(self._access)
         return await self._indexes.call(tool, args)
 
+    async def close(self) -> None:
+        """End what the tools do in the background."""
+        if self._indexes is not None:
+            await self._indexes.close()
+
     def documents(self, workspace: Workspace) -> DocumentActions:
         """Return what stores documents of a workspace."""
         return _LazyDocuments(self._access, workspace)

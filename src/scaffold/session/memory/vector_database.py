@@ -1,5 +1,6 @@
 """What the tools of the vector database do in a session."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -15,22 +16,49 @@ from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.tools.vector_db import FOUND, MOST_FOUND
 
 MOST_IDS = 200  # ids that an answer lists
+TIME_LIMIT_S = 60.0
+LATER = "All of it is stored, and found by its words. Its vectors are still computed, in the background."
 
 
 class OpenedVectorDatabase:
     """Opens the databases for each call, so that a session holds no lock on them. Implements `VectorDatabase`."""
 
-    def __init__(self, access: MemoryAccess) -> None:
+    def __init__(self, access: MemoryAccess, *, time_limit_s: float = TIME_LIMIT_S) -> None:
+        """`time_limit_s`: how long an answer waits for vectors; the others are computed meanwhile."""
         self._access = access
+        self._time_limit_s = time_limit_s
+        self._background: set[asyncio.Task[ToolOutput]] = set()
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolOutput:
         """Return the answer of a tool; an invalid argument is answered as well."""
+        stored: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
+        working = asyncio.create_task(self._answer(tool, args, stored.set_result))
+        self._background.add(working)
+        working.add_done_callback(self._background.discard)
+        try:
+            await asyncio.wait({working, stored}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({working}, timeout=self._time_limit_s)
+        except asyncio.CancelledError:
+            working.cancel()
+            raise
+        return await working if working.done() else ToolOutput(f"{_added_text(stored.result())}\n{LATER}")
+
+    async def close(self) -> None:
+        """Compute no more vectors: those that are missing come with later searches."""
+        for task in (left := {*self._background}):
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+
+    async def _answer(self, tool: str, args: Mapping[str, Any], tell: Callable[[Added], object]) -> ToolOutput:
         access = self._access
         try:
             with open_memories(
                 access.cwd, access.store, access.redactor, create=tool == "create_index", embedder=access.embedder()
             ) as memories:
-                indexes = Indexes(memories, clock=WallClock(), redactor=access.redactor, source=access.source)
+                indexes = Indexes(
+                    memories, clock=WallClock(), redactor=access.redactor, source=access.source, tell=tell
+                )
                 if tool == "list_indices":
                     return ToolOutput(access.redactor.clean(states_text(indexes.states())))
                 answer = CHANGES.get(tool) or _search
