@@ -16,7 +16,9 @@ from scaffold.host.startup import importing
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 UNPAGED = ("as_json", "follow", "watch")  # their output is for programs, or goes on
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, questions and the end.")
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Print only changes of tasks, errors, questions and the end."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 run_option = click.option("--run", "run_name", metavar="RUN", help="The run; default: the latest.")
 

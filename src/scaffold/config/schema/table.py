@@ -174,6 +174,12 @@ _ROWS = (
         one_of(*get_args(PagerMode)),
         "auto",
     ),
+    _user_setting(
+        "refresh",
+        "how many seconds lie between two looks of `status --watch`, and of the rows that a run draws at a terminal",
+        positive("seconds", 3_600),
+        1,
+    ),
     *(
         Setting(
             f"approvals.{category}",

@@ -97,7 +97,7 @@ async def note_refused_edits(context: RunContext, run: Run) -> None:
 def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> bool:
     """Insert a step that resolves conflicts before a story's last step; the caller owns the transaction.
 
-    A story with too many steps fails instead. False, and nothing is done, unless a story's step waits to be tried again.
+    A story with too many steps fails instead. False unless a story's step waits to be tried again.
     """
     store = context.store
     action = store.actions.get(attempt.action_id)

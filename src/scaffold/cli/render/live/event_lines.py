@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from shlex import quote
-from typing import Protocol, assert_never
+from typing import Literal, Protocol, assert_never
 
 import click
 import msgspec
+from msgspec import Struct
 
 from scaffold.cli.render.live.agent_rows import row_subject, work_sentence
 from scaffold.cli.render.terminal.style import print_json
@@ -49,7 +50,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.model import FileGrantor, Run
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import OTHERS_FIRST, WAITS_FOR_PREFIX
+from scaffold.core.states import COUNTED_FAILURES, OTHERS_FIRST, WAITS_FOR_PREFIX
 from scaffold.run.context import RunContext
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.text_format import local_time
@@ -80,6 +81,20 @@ LOOK_S = 1.0
 GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
 
 
+ChangeKind = Literal["started", "completed", "blocked", "error"]
+"""What users are told of tasks: nothing else is a change to them."""
+CHANGES: Mapping[str, ChangeKind] = {"completed": "completed", "blocked": "blocked", "failed": "error"}
+"""The kind of a change by the status that an action gets."""
+
+
+class TaskChange(Struct, frozen=True):
+    """A change of one of the four kinds, with the task and the reason, if there are any."""
+
+    kind: ChangeKind
+    action: ActionKey | None
+    reason: str | None
+
+
 class JsonEventLines:
     """One event per line, for programs."""
 
@@ -98,17 +113,29 @@ class JsonEventLines:
 class TextEventLines:
     """A line for each event that people want to know."""
 
-    def __init__(self, clock: Clock, *, err: bool = False, work: Callable[[], Sequence[str]] = tuple) -> None:
-        """Print to standard error if `err`; `work` returns what lasts now, a sentence each, printed when it begins."""
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        err: bool = False,
+        work: Callable[[], Sequence[str]] = tuple,
+        say: Callable[[Event], str | None] | None = None,
+    ) -> None:
+        """Print to standard error if `err`; `work` returns what lasts now, a sentence each, printed when it begins.
+
+        `say` returns the sentence of an event; without it, that is `event_sentence`.
+        """
         self._clock = clock
         self._err = err
         self._work = work
+        self._say = say or event_sentence
         self._known: Sequence[str] = ()
         self._due = 0.0
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event, unless only machines need it."""
-        self._print_lines(event_lines(recorded, self._clock.now(), self._output_layout))
+        sentence, now = self._say(recorded.event), self._clock.now()
+        self._print_lines(sentence_lines(sentence, recorded.at, now, self._output_layout) if sentence else ())
 
     def tick(self) -> None:
         """Print work that began to last, looking once a second."""
@@ -248,12 +275,49 @@ def _verification_sentence(
             assert_never(event)
 
 
+def task_change(event: Event) -> TaskChange | None:
+    """Return an event as one of the four kinds of changes; None if it is none of them."""
+    match event:
+        case AttemptQueued(action=action, number=number):
+            return TaskChange("started", action, f"attempt {number}")
+        case ActionStatusChanged(action=action, status=status, reason=reason) if status in CHANGES:
+            return TaskChange(CHANGES[status], action, reason)
+        case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome in COUNTED_FAILURES:
+            return TaskChange("error", action, f"attempt {number}, {outcome}{_reason_suffix(error)}")
+        case GoalStatusChanged(status="failed") | NoticeRaised(level="warning") | SupervisorEnded():
+            pass
+        case PlanningTurnEnded(outcome="refused" | "failed" | "lost"):
+            pass
+        case _:
+            return None
+    sentence = event_sentence(event)
+    return TaskChange("error", None, sentence[WORD_CELLS:]) if sentence else None
+
+
+def change_sentence(event: Event) -> str | None:
+    """Return a line for people about one of the four kinds of changes, as `event_sentence` does; None for others."""
+    change = task_change(event)
+    if change is None:
+        return None
+    if change.action is None:
+        return f"{change.kind:<{WORD_CELLS}}{change.reason}"
+    why = (
+        _why_blocked(change.reason or "") if change.kind == "blocked" else _first_line(change.reason, "scaffold status")
+    )
+    word = "done" if change.kind == "completed" else change.kind
+    return f"{word:<{WORD_CELLS}}{change.action}{_reason_suffix(why)}"
+
+
 def _blocked_line(action: ActionKey, reason: str) -> str:
+    word, rest = _why_blocked(reason).split(" ", 1)
+    return f"waits    {action}: {rest}" if word == "waits" else f"blocked  {action}: {word} {rest}"
+
+
+def _why_blocked(reason: str) -> str:
+    awaited = reason.removeprefix(WAITS_FOR_PREFIX)
     if reason == OTHERS_FIRST.reason:
-        return f"waits    {action}: for {reason.removeprefix(WAITS_FOR_PREFIX)}"
-    if reason.startswith(WAITS_FOR_PREFIX):
-        return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
-    return f"blocked  {action}: a dependency failed"
+        return f"waits for {awaited}"
+    return f"waits for you, `scaffold inbox` shows {awaited}" if awaited != reason else "a dependency failed"
 
 
 def _reason_suffix(reason: str | None) -> str:

@@ -4,18 +4,18 @@ import sys
 from contextlib import ExitStack
 from typing import Protocol, TextIO
 
-from scaffold.cli.render.live.event_lines import EventSink, TextEventLines, event_lines, work_lines
+from scaffold.cli.render.live.event_lines import EventSink, TextEventLines, change_sentence, event_lines, work_lines
 from scaffold.cli.render.live.watch_view import agent_lines
 from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.terminal.style import can_draw_on, paint
 from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.config.settings import load_settings
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 from scaffold.views.run_view import read_summary, read_work
 from scaffold.views.text_format import local_time
 
-REDRAW_S = 1.0
 STYLES = {
     "landed": "green",
     "fact": "green",
@@ -33,11 +33,11 @@ class LiveScreen:
     What this process prints meanwhile appears above the rows, as events do.
     """
 
-    def __init__(self, context: RunContext, run: Run, out: TextIO | None = None) -> None:
-        """Draw on `out`; the default is standard output."""
+    def __init__(self, context: RunContext, run: Run, out: TextIO, *, redraw_s: float) -> None:
         self._context = context
         self._run = run
-        self._out = out or sys.stdout
+        self._out = out
+        self._redraw_s = redraw_s
         self._screen = ScreenRedraw(self._out)
         self._view = read_summary(context, run)
         self._size = screen_size(self._out)
@@ -57,10 +57,10 @@ class LiveScreen:
             self._print_above("".join(f"{line}\n" for line in lines))
 
     def tick(self) -> None:
-        """Draw the rows again: at most once a second, and at once if the terminal has another size."""
+        """Draw the rows again: after `redraw_s` seconds, and at once if the terminal has another size."""
         now, size = self._context.clock.monotonic(), screen_size(self._out)
         if now >= self._due:
-            self._due = now + REDRAW_S
+            self._due = now + self._redraw_s
             self._view = read_summary(self._context, self._run)
         elif size == self._size:
             return
@@ -98,32 +98,14 @@ class RunScreen(EventSink, Protocol):
 
 
 def run_screen(context: RunContext, run: Run, *, quiet: bool = False, err: bool = False) -> RunScreen:
-    """Return the display of a run: a live screen on a terminal, else lines of text; with `quiet`, nothing.
+    """Return the display of a run: a live screen on a terminal, else lines of text.
 
-    Text goes to standard error with `err`.
+    With `quiet`, lines about the four kinds of changes alone. Text goes to standard error with `err`.
     """
     if quiet:
-        return NoEvents()
+        return TextEventLines(context.clock, err=err, say=change_sentence)
     out = sys.stderr if err else sys.stdout
     if can_draw_on(out):
-        return LiveScreen(context, run, out)
+        settings = load_settings(context.repository.root, context.environ, {})
+        return LiveScreen(context, run, out, redraw_s=settings.number("refresh"))
     return TextEventLines(context.clock, err=err, work=lambda: work_lines(*read_work(context, run)))
-
-
-class NoEvents:
-    """Shows nothing."""
-
-    def show(self, recorded: StoredEvent) -> None:
-        """Do nothing."""
-
-    def tick(self) -> None:
-        """Do nothing."""
-
-    def pause(self) -> None:
-        """Do nothing."""
-
-    def resume(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
