@@ -47,13 +47,13 @@ changed existing tests, check settings and protected files are refused unless th
 Goal shop
   1. store
   2. api
-  longest chain: store -> api (no faster than 10 m 00 s)
+  longest chain: store -> api (10 m 00 s, at 5 m 00 s an action)
   store_works: from store for api, the goal
   api_works: from api for the goal
   spare: from api for no action
 
 Agents
-  1 agent, because no two actions can run in parallel. Predicted times by number of agents: 1: 12 m 03 s.
+  1 agent, because no two actions can run in parallel. Predicted times by number of agents, as `plan simulate` has them on average: 1: 12 m 03 s.
 
 Weak spots
   unused-effect: nothing needs the effect `spare` of action `api`
@@ -197,6 +197,15 @@ def test_a_simulated_run_is_drawn_over_time(file, scaffold):
             "goal shop: completed after 13 m 28 s",
         ]
     )
+
+
+def test_what_explain_predicts_is_what_simulate_shows(file, scaffold):
+    """BX-18: on average over the same seeds, by default with the advised number of agents."""
+    advice = scaffold("plan", "explain", file(), "--json").json["advice"]
+    runs = [scaffold("plan", "simulate", "plan.yaml", "--seed", str(seed), "--json").json for seed in (0, 1, 2)]
+    assert {each["agents"] for each in runs} == {advice["agents"]}
+    predicted = {each["agents"]: each["makespan_s"] for each in advice["predictions"]}
+    assert round(sum(each["makespan_s"] for each in runs) / 3, 1) == predicted[advice["agents"]]
 
 
 def test_failures_are_drawn_and_counted(file, scaffold):

@@ -1,7 +1,6 @@
 """Advice on how many agents to use for a plan, predicted by simulation, with the reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
 from msgspec import Struct, structs
 
@@ -12,7 +11,7 @@ from scaffold.plan.graph.dependency_graph import DependencyGraph, critical_path,
 from scaffold.plan.message_text import quoted
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
-from scaffold.plan.simulation.simulator import AttemptTiming, draw_attempts, simulate
+from scaffold.plan.simulation.simulator import AttemptTiming, simulate
 
 WILDCARDS = frozenset("*?[")
 
@@ -143,19 +142,8 @@ class _Work:
         total_s = 0
         for seed in SEEDS[:seeds]:
             run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
-            # Actions on the same files run one after another, however many agents there are.
-            total_s += max(run.makespan_s, self._alone_s[seed])
+            total_s += run.makespan_s
         return round(total_s / seeds, 1)
-
-    @cached_property
-    def _alone_s(self) -> Mapping[int, int]:
-        """For each seed, how long the actions on the busiest path take, one after the other."""
-        keys = self._shared.actions if self._shared else ()
-        drawn = {seed: draw_attempts(self._plan, seed=seed, failure_rate=0.0, pace=TIMING) for seed in SEEDS}
-        return {
-            seed: sum(attempts[key][0].duration_s + TIMING.landing_s for key in keys)
-            for seed, attempts in drawn.items()
-        }
 
     def bound_s(self, agents: int) -> float:
         """Return about how long it takes at least: by the critical path, the work of each agent, and shared files."""

@@ -13,7 +13,7 @@ from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.plan.analysis.agent_count import AgentCountAdvice
+from scaffold.plan.analysis.agent_count import TIMING, AgentCountAdvice
 from scaffold.plan.analysis.explanation import GoalExplanation
 from scaffold.plan.analysis.explanation import explain as explained
 from scaffold.views.text_format import format_seconds
@@ -79,7 +79,11 @@ def _explanation_lines(whole: PlanExplanation, examined: CheckedPlan, layout: La
     advice = whole.advice
     times = ", ".join(f"{each.agents}: {format_seconds(each.makespan_s)}" for each in advice.predictions)
     recommended = f"{count_of(advice.agents, 'agent')}, because {advice.why}."
-    yield from layout.prose("  ", f"{recommended} Predicted times by number of agents: {times}.", hang=4)
+    yield from layout.prose(
+        "  ",
+        f"{recommended} Predicted times by number of agents, as `plan simulate` has them on average: {times}.",
+        hang=4,
+    )
     if whole.weaknesses:
         yield ""
         yield heading("Weak spots")
@@ -95,7 +99,11 @@ def _goal_lines(goal: GoalExplanation, layout: Layout) -> Iterator[str]:
         yield from layout.wrap("  ", f"{number}. {_join_names(level)}", hang=4)
     yield from _more_lines(goal.levels)
     chain = " -> ".join(goal.critical_path)
-    yield from layout.wrap("  ", f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})", hang=4)
+    yield from layout.wrap(
+        "  ",
+        f"longest chain: {chain} ({format_seconds(goal.bound_s)}, at {format_seconds(TIMING.mean_s)} an action)",
+        hang=4,
+    )
     for supply in goal.supplies[:MAX_SHOWN]:
         users = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["no action"]
         line = f"{supply.assertion}: from {_join_names(supply.providers)} for {', '.join(users)}"

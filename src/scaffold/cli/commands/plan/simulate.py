@@ -11,6 +11,7 @@ from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.printable_text import count_of, printable
+from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.simulation.simulator import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulator import simulate as simulated
 from scaffold.views.text_format import clip_middle, fill, format_seconds
@@ -32,7 +33,9 @@ def _check_probability(context: click.Context, parameter: click.Parameter, value
 @click.command()
 @click.argument("file")
 @click.option(
-    "--agents", type=click.IntRange(1, 1000), default=3, show_default=True, help="How many agents work in parallel."
+    "--agents",
+    type=click.IntRange(1, 1000),
+    help="How many agents work in parallel; default: as many as `explain` advises.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The random seed for durations and failures.")
 @click.option(
@@ -44,7 +47,7 @@ def _check_probability(context: click.Context, parameter: click.Parameter, value
     help="The probability that an attempt fails, from 0 to 1.",
 )
 @json_option
-def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json: bool) -> int:
+def simulate(file: str, *, agents: int | None, seed: int, failure_rate: float, as_json: bool) -> int:
     """Simulate the plan in FILE (`-`: standard input) on a virtual clock; nothing runs, and it costs nothing.
 
     The same file and flags give the same result everywhere. The exit code is 0 for every result, 4 for an invalid plan.
@@ -52,6 +55,7 @@ def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json:
     examined = check_plan_file(file)
     if examined.sound is None:
         return print_invalid(examined, as_json=as_json)
+    agents = agents or advise_agent_count(examined.sound).agents
     simulation = simulated(examined.sound, agents=agents, seed=seed, failure_rate=failure_rate)
     if as_json:
         print_json(simulation)
