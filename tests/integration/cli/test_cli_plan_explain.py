@@ -53,7 +53,7 @@ Goal shop
   spare: from api for no action
 
 Agents
-  1 agent, because no two actions can run in parallel. Predicted times by number of agents, as `plan simulate` has them on average: 1: 12 m 03 s.
+  1 agent, because no two actions can run in parallel. Times by number of agents, means of simulations: 1: 12 m 03 s.
 
 Weak spots
   unused-effect: nothing needs the effect `spare` of action `api`

@@ -79,11 +79,7 @@ def _explanation_lines(whole: PlanExplanation, examined: CheckedPlan, layout: La
     advice = whole.advice
     times = ", ".join(f"{each.agents}: {format_seconds(each.makespan_s)}" for each in advice.predictions)
     recommended = f"{count_of(advice.agents, 'agent')}, because {advice.why}."
-    yield from layout.prose(
-        "  ",
-        f"{recommended} Predicted times by number of agents, as `plan simulate` has them on average: {times}.",
-        hang=4,
-    )
+    yield from layout.prose("  ", f"{recommended} Times by number of agents, means of simulations: {times}.", hang=4)
     if whole.weaknesses:
         yield ""
         yield heading("Weak spots")
