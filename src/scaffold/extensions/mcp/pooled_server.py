@@ -285,6 +285,8 @@ class McpServer:
 
     async def _list_tools(self, connection: ServerConnection) -> None:
         listed, has_more = await connection.list_tools()
+        for name, why in connection.left_out.items():
+            self._leave_out(name, why)
         if has_more and "many" not in self._told:
             self._told.add("many")
             self._tell(f"MCP server {self.config.name} offers more than {MAX_TOOLS} tools; the others are left out")
@@ -303,17 +305,17 @@ class McpServer:
             try:
                 tool = offered(self.config.name, each)
             except ValueError as error:
-                self._leave_out(each, str(error))
+                self._leave_out(each.name, str(error))
             else:
                 if tool.called in tools:
-                    self._leave_out(each, "another one has the same name")
+                    self._leave_out(each.name, "another one has the same name")
                 tools.setdefault(tool.called, tool)
         return tuple(tools.values())
 
-    def _leave_out(self, tool: Definition, why: str) -> None:
-        if tool.name not in self._told:
-            self._told.add(tool.name)
-            self._tell(f"MCP server {self.config.name}: its tool {short_line(tool.name, 100)} is left out: {why}")
+    def _leave_out(self, tool: str, why: str) -> None:
+        if tool not in self._told:
+            self._told.add(tool)
+            self._tell(f"MCP server {self.config.name}: its tool {short_line(tool, 100)} is left out: {why}")
 
     @staticmethod
     async def _first_of(*events: asyncio.Event) -> None:

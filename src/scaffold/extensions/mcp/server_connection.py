@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 import mcp_types
 import msgspec
@@ -13,7 +15,10 @@ from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types.methods import validate_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import one_line, printable, short_line, truncate_text
@@ -66,6 +71,32 @@ class OpenCall:
         return reply
 
 
+class _CheckedStream:
+    """A stream of messages, each of which is checked, and perhaps changed, before it is received."""
+
+    def __init__(self, stream: Any, check: Callable[[Any], object]) -> None:
+        self._stream = stream
+        self._check = check
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._stream.__aexit__(*raised)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        item = await self._stream.__anext__()
+        self._check(item)
+        return item
+
+
 class ServerConnection:
     """One connection, while `client` is open; each restart makes a new one."""
 
@@ -74,8 +105,11 @@ class ServerConnection:
         self._server = server
         self._changed = changed
         self._calls: list[OpenCall] = []
+        self._lists = False
+        self.left_out: dict[str, str] = {}
+        """The tools that the last list defined in breach of the protocol, each with the reason."""
         self.client = Client(
-            transport,
+            self._checked_streams(transport),
             client_info=mcp_types.Implementation(name="ralph", version=version("ralph-scaffold")),
             elicitation_callback=self._ask_user,
             message_handler=self._handle,
@@ -89,12 +123,14 @@ class ServerConnection:
             return [], False
         found: list[Definition] = []
         cursor: str | None = None
+        self._lists, self.left_out = True, {}
         for _ in range(MAX_PAGES):
             page = await self.client.list_tools(cursor=cursor)
             found += (Definition(tool.name, tool.description or "", tool.input_schema) for tool in page.tools)
             cursor = page.next_cursor
             if cursor is None or len(found) > MAX_TOOLS:
                 break
+        self._lists = False
         return found[:MAX_TOOLS], cursor is not None or len(found) > MAX_TOOLS
 
     async def follow_changes(self) -> None:
@@ -123,6 +159,24 @@ class ServerConnection:
         finally:
             self._calls.remove(call)
             _CURRENT.reset(token)
+
+    @asynccontextmanager
+    async def _checked_streams(self, transport: Any) -> AsyncIterator[Any]:
+        async with transport as (received, *rest):
+            yield _CheckedStream(received, self._leave_out_tools), *rest
+
+    def _leave_out_tools(self, item: Any) -> None:
+        # The SDK refuses a whole list for one tool in it.
+        match item:
+            case SessionMessage(message=mcp_types.JSONRPCResponse(result=result)) if self._lists:
+                validate = partial(validate_server_result, "tools/list", self.client.protocol_version)
+                for check in (validate, partial(mcp_types.ListToolsResult.model_validate, by_name=False)):
+                    wrong = wrong_tools(check, result)
+                    tools = [*enumerate(result["tools"])] if wrong else []
+                    self.left_out |= {_tool_name(tool, place): wrong[place] for place, tool in tools if place in wrong}
+                    result |= {"tools": [tool for place, tool in tools if place not in wrong]} if wrong else {}
+            case _:
+                pass
 
     async def _ask_user(
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
@@ -232,3 +286,26 @@ def _typed_value(value: Any, field: Any) -> Any:
     if kind == "array" and isinstance(text, str):
         return [each.strip() for each in text.split(",")]
     return value
+
+
+def wrong_tools(check: Callable[[Any], object], result: Any) -> dict[int, str]:
+    """Return the places of the tools in a list for which the check fails, each with its first reason."""
+    wrong: dict[int, str] = {}
+    try:
+        check(result)
+    except KeyError:
+        pass  # a version of the protocol without a schema
+    except ValidationError as error:
+        for each in error.errors(include_url=False, include_input=False):
+            match each["loc"]:
+                case ("tools", int(place), *rest):
+                    where = ".".join(map(str, rest))
+                    wrong.setdefault(place, f"{where}: {each['msg']}" if where else each["msg"])
+                case _:
+                    pass
+    return wrong
+
+
+def _tool_name(tool: Any, place: int) -> str:
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return name if isinstance(name, str) else f"number {place + 1}"
