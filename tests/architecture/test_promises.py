@@ -1,4 +1,4 @@
-"""Every promise in docs/promises.md names a test that names the promise."""
+"""Every promise in docs/promises.md names tests that name the promise; not all of them are skipped everywhere."""
 
 import re
 from functools import cache
@@ -11,6 +11,9 @@ ROW = re.compile(r"\| ([A-Z]{2}-\d+[a-z]?) \| (\S.*?) \| (\S.*?) \|")
 PROOF = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 FUNCTION = r'^ *(?:async )?def {}\(.*?\)(?: -> [^\n]+?)?:\n(?: +r?"""(?P<docstring>.*?)""")?'
 """A function of this name; to parse whole files takes seconds."""
+SKIPPED = re.compile(r"mark\.(skip|xfail)\b|skipif\((True|1)\b")
+"""What no environment executes, or whose failure nobody sees; a condition is another matter."""
+MARKS = re.compile(r"^pytestmark = .*?\n\n", re.MULTILINE | re.DOTALL)
 HEADER = ("| ID | promise | proof |", "|---|---|---|")
 
 
@@ -29,7 +32,10 @@ def broken_promises(text: str, root: Path) -> list[str]:
         if promise in seen:
             found.append(f"{promise}: twice")
         seen.add(promise)
-        found += [f"{promise}: {wrong}" for proof in proofs if (wrong := broken_proof(promise, proof, root))]
+        wrong = [f"{promise}: {why}" for proof in proofs if (why := broken_proof(promise, proof, root))]
+        if not wrong and all(is_skipped_everywhere(proof, root) for proof in proofs):
+            wrong = [f"{promise}: all its tests are skipped everywhere"]
+        found += wrong
     return found
 
 
@@ -41,12 +47,30 @@ def broken_proof(promise: str, proof: str, root: Path) -> str | None:
     path, name = root / address[1], address[2]
     if not path.is_file():
         return f"{address[1]} does not exist"
-    found = re.search(FUNCTION.format(name), text_of(path), re.MULTILINE | re.DOTALL)
+    found = function_of(path, name)
     if found is None or not name.startswith("test_"):
         return f"{address[1]} has no {name}"
     if not re.search(rf"\b{promise}\b", found["docstring"] or ""):
         return f"the docstring of {name} does not name {promise}"
     return None
+
+
+def is_skipped_everywhere(proof: str, root: Path) -> bool:
+    """Return whether no environment executes the test of a proof that is not broken."""
+    address = PROOF.fullmatch(proof)
+    path = root / address[1] if address else root
+    found = function_of(path, address[2]) if address else None
+    if found is None:
+        return True
+    text = text_of(path)
+    decorators = text[: found.start()].rpartition("\n\n\n")[2]
+    marks = "".join(each[0] for each in MARKS.finditer(text))
+    return bool(SKIPPED.search(decorators + marks)) or text[found.end() :].lstrip().startswith("pytest.skip(")
+
+
+def function_of(path: Path, name: str) -> re.Match[str] | None:
+    """Return the head of a function, with its docstring; None if the file has no such function."""
+    return re.search(FUNCTION.format(name), text_of(path), re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -66,7 +90,14 @@ GOOD = "| SC-2 | An absent assertion is false. | `tests/unit/test_world.py::test
 def root(tmp_path: Path) -> Path:
     test = tmp_path / "tests" / "unit" / "test_world.py"
     test.parent.mkdir(parents=True)
-    test.write_text('async def test_absent_is_false():\n    """SC-2, SC-30: what no fact shows is false."""\n')
+    one = 'async def {0}():\n    """SC-2, SC-30: what no fact shows is false."""\n'
+    may_be, never = "@pytest.mark.skipif(not HERE, reason='x')\n", '@pytest.mark.skip(reason="x")\n'
+    gives_up = f"{one.format('test_gives_up')}    pytest.skip()\n"
+    parts = (may_be + one.format("test_absent_is_false"), never + one.format("test_skipped"), gives_up)
+    test.write_text("import pytest\n\n\n" + "\n\n".join(parts))
+    test.with_name("test_sea.py").write_text(
+        f"pytestmark = [pytest.mark.skip]\n\n\n{one.format('test_absent_is_false')}"
+    )
     return tmp_path
 
 
@@ -79,6 +110,9 @@ WRONG = {
     GOOD.removesuffix(" |") + ", `tests/unit/test_sun.py::test_it_shines` |": "test_sun.py does not exist",
     GOOD + "\n" + GOOD: "SC-2: twice",
     "| soon | something | some day |": "not a row",
+    GOOD.replace("test_absent_is_false", "test_skipped"): "all its tests are skipped everywhere",
+    GOOD.replace("test_absent_is_false", "test_gives_up"): "all its tests are skipped everywhere",
+    GOOD.replace("test_world", "test_sea"): "all its tests are skipped everywhere",
 }
 
 
