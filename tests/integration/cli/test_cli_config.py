@@ -243,6 +243,15 @@ def test_a_setting_is_removed_and_the_rest_of_the_file_stays(file, scaffold):
     assert load_settings(None, os.environ, {}).values["budget_usd"].origin == "built-in"
 
 
+def test_how_often_screens_are_drawn_is_set_in_seconds(file, scaffold):
+    """AL-28: `refresh`, as often as ten times a second and more; a number that no screen could keep is refused."""
+    assert load_settings(None, os.environ, {}).number("refresh") == 1
+    for wrong in ("0", "-1", "often", "off"):
+        assert (scaffold("config", "refresh", wrong).code, file.exists()) == (64, False)
+    assert scaffold("config", "refresh", "0.1").code == 0
+    assert load_settings(None, os.environ, {}).number("refresh") == 0.1
+
+
 def test_contradictions_change_nothing(file, scaffold):
     file.write_text(FILE)
     for args in ("--unset", "--unset budget_usd 5", "--edit budget_usd", "--edit --list", "--unset no.such"):
