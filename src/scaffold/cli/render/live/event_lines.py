@@ -284,14 +284,13 @@ def task_change(event: Event) -> TaskChange | None:
             return TaskChange(CHANGES[status], action, reason)
         case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome in COUNTED_FAILURES:
             return TaskChange("error", action, f"attempt {number}, {outcome}{_reason_suffix(error)}")
-        case GoalStatusChanged(status="failed") | NoticeRaised(level="warning") | SupervisorEnded():
-            pass
-        case PlanningTurnEnded(outcome="refused" | "failed" | "lost"):
-            pass
+        case AttemptWaitChanged(action=action, item=str(item)):
+            return TaskChange("blocked", action, f"{WAITS_FOR_PREFIX}{item}")
+        case GoalStatusChanged(status="failed") | SupervisorEnded() | PlanningTurnEnded():
+            sentence = event_sentence(event)
+            return TaskChange("error", None, sentence[WORD_CELLS:]) if sentence else None
         case _:
             return None
-    sentence = event_sentence(event)
-    return TaskChange("error", None, sentence[WORD_CELLS:]) if sentence else None
 
 
 def change_sentence(event: Event) -> str | None:
