@@ -176,14 +176,6 @@ def work_lines(rows: Sequence[AgentRow], waits_for: str) -> Sequence[str]:
     return [*lines, f"waits    for {waits_for}"] if waits_for else lines
 
 
-def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequence[str]:
-    """Return an event as lines that fit, with its local time; none if only machines need it."""
-    sentence = event_sentence(recorded.event)
-    if sentence is None:
-        return ()
-    return sentence_lines(sentence, recorded.at, now, layout)
-
-
 def sentence_lines(sentence: str, at: datetime, now: datetime, layout: Layout) -> Sequence[str]:
     """Return a sentence, its first word in WORD_CELLS columns, as lines that fit, after the local time."""
     head = f"{local_time(at, now)}  {sentence[:WORD_CELLS]}"

@@ -4,7 +4,14 @@ import sys
 from contextlib import ExitStack
 from typing import Protocol, TextIO
 
-from scaffold.cli.render.live.event_lines import EventSink, TextEventLines, change_sentence, event_lines, work_lines
+from scaffold.cli.render.live.event_lines import (
+    EventSink,
+    TextEventLines,
+    change_sentence,
+    event_sentence,
+    sentence_lines,
+    work_lines,
+)
 from scaffold.cli.render.live.watch_view import agent_lines
 from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.terminal.style import can_draw_on, paint
@@ -47,9 +54,9 @@ class LiveScreen:
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event above the rows, unless only machines need it."""
-        now = self._context.clock.now()
-        lines = list(event_lines(recorded, now, Layout(screen_size(self._out).columns)))
-        if lines:
+        now, sentence = self._context.clock.now(), event_sentence(recorded.event)
+        if sentence is not None:
+            lines = list(sentence_lines(sentence, recorded.at, now, Layout(screen_size(self._out).columns)))
             start = len(local_time(recorded.at, now)) + 2
             color = STYLES.get(lines[0][start:].split(" ", 1)[0])
             if color is not None:
