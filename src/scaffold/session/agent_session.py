@@ -342,8 +342,7 @@ class Session:
     def _approval_decided(self, approval: ApprovalOutcome) -> None:
         approval_logger(self._reporter)(approval)
         if approval.decision == "deny":
-            args = json.loads(approval.args)
-            self.denials.append({"tool": approval.tool, "args": args, "reason": approval.reason})
+            self.denials.append({"tool": approval.tool, "args": json.loads(approval.args), "reason": approval.reason})
 
     def _tell_user(self, text: str) -> None:
         self._reporter.note("notice", text=text)

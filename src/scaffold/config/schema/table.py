@@ -175,10 +175,7 @@ _ROWS = (
         "auto",
     ),
     _user_setting(
-        "refresh",
-        "how many seconds lie between two looks of `status --watch`, and of the rows that a run draws at a terminal",
-        positive("seconds", 3_600),
-        1,
+        "refresh", "how many seconds `status --watch`, and the rows of a run, stay as they are", positive("seconds"), 1
     ),
     *(
         Setting(

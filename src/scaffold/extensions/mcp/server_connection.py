@@ -171,10 +171,10 @@ class ServerConnection:
             case SessionMessage(message=mcp_types.JSONRPCResponse(result=result)) if self._lists:
                 validate = partial(validate_server_result, "tools/list", self.client.protocol_version)
                 for check in (validate, partial(mcp_types.ListToolsResult.model_validate, by_name=False)):
-                    wrong = wrong_tools(check, result)
-                    tools = [*enumerate(result["tools"])] if wrong else []
-                    self.left_out |= {_tool_name(tool, place): wrong[place] for place, tool in tools if place in wrong}
-                    result |= {"tools": [tool for place, tool in tools if place not in wrong]} if wrong else {}
+                    for place, why in sorted(wrong_tools(check, result).items(), reverse=True):
+                        tool = result["tools"].pop(place)
+                        name = tool.get("name") if isinstance(tool, dict) else None
+                        self.left_out[name if isinstance(name, str) else f"number {place + 1}"] = why
             case _:
                 pass
 
@@ -304,8 +304,3 @@ def wrong_tools(check: Callable[[Any], object], result: Any) -> dict[int, str]:
                 case _:
                     pass
     return wrong
-
-
-def _tool_name(tool: Any, place: int) -> str:
-    name = tool.get("name") if isinstance(tool, dict) else None
-    return name if isinstance(name, str) else f"number {place + 1}"

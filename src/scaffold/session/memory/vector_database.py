@@ -36,7 +36,8 @@ class OpenedVectorDatabase:
         self._background.add(working)
         working.add_done_callback(self._background.discard)
         try:
-            await asyncio.wait({working, stored}, return_when=asyncio.FIRST_COMPLETED)
+            first: set[asyncio.Future[Any]] = {working, stored}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({working}, timeout=self._time_limit_s)
         except asyncio.CancelledError:
             working.cancel()

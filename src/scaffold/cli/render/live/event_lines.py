@@ -292,23 +292,20 @@ def change_sentence(event: Event) -> str | None:
         return None
     if change.action is None:
         return f"{change.kind:<{WORD_CELLS}}{change.reason}"
-    why = (
-        _why_blocked(change.reason or "") if change.kind == "blocked" else _first_line(change.reason, "scaffold status")
-    )
+    if change.kind == "blocked":
+        line = _blocked_line(change.action, change.reason or "")
+        rest = line.removeprefix(f"waits    {change.action}: ")
+        return line if rest == line else f"blocked  {change.action}: waits {rest}"
     word = "done" if change.kind == "completed" else change.kind
-    return f"{word:<{WORD_CELLS}}{change.action}{_reason_suffix(why)}"
+    return f"{word:<{WORD_CELLS}}{change.action}{_reason_suffix(_first_line(change.reason, 'scaffold status'))}"
 
 
 def _blocked_line(action: ActionKey, reason: str) -> str:
-    word, rest = _why_blocked(reason).split(" ", 1)
-    return f"waits    {action}: {rest}" if word == "waits" else f"blocked  {action}: {word} {rest}"
-
-
-def _why_blocked(reason: str) -> str:
-    awaited = reason.removeprefix(WAITS_FOR_PREFIX)
     if reason == OTHERS_FIRST.reason:
-        return f"waits for {awaited}"
-    return f"waits for you, `scaffold inbox` shows {awaited}" if awaited != reason else "a dependency failed"
+        return f"waits    {action}: for {reason.removeprefix(WAITS_FOR_PREFIX)}"
+    if reason.startswith(WAITS_FOR_PREFIX):
+        return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
+    return f"blocked  {action}: a dependency failed"
 
 
 def _reason_suffix(reason: str | None) -> str:
