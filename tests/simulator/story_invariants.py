@@ -10,7 +10,7 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.states import Completed, Skipped
 from scaffold.plan.story.guardrails import MAX_RESTARTS, MAX_STEPS
 from scaffold.store.database import Store
-from scaffold.views.story_record import RESTARTS, story_record
+from scaffold.views.story_record import story_record
 from simulator.plans import file_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def has_used_its_restarts(store: Store, run: Run, key: str) -> bool:
     """DR-4: the fourth restart of a step fails its story, which is found when the step is recorded."""
     action = store.actions.by_key(run.id, ActionKey(key))
     attempts = store.attempts.for_action(action.id) if action is not None and is_step(action) else ()
-    return sum(each.outcome in RESTARTS for each in attempts) >= MAX_RESTARTS
+    return sum(each.outcome == "restarted" for each in attempts) >= MAX_RESTARTS
 
 
 def steps_begin_in_order(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:

@@ -18,7 +18,7 @@ from scaffold.plan.story.apply_edit import (
 from scaffold.plan.story.record import default_workflow
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES, edits_from_node, problems_in, read_edits
 from scaffold.plan.text.parse_tree import node_from_value
-from support.stories import apply, at, complete, ids, new, next_step, op, request, start, working_on
+from support.stories import apply, at, complete, ids, lose, new, next_step, op, request, start, working_on
 
 FILE = "US-001.json"
 
@@ -245,14 +245,14 @@ def test_a_story_with_30_steps_takes_no_more_and_goes_on():
 
 
 def test_a_fourth_restart_is_refused_and_fails_the_step():
-    """DR-4, DR-5."""
+    """DR-4, DR-5, DR-12: of those that were asked for; that a process was lost is shown, and does not count."""
     again = op("restart", "step-005", new_description="another way")
-    record = working_on("step-005")
+    record = start(lose(working_on("step-005"), "step-005"), "step-005")
     for count in range(3):
         outcome = apply(record, "step-005", again, attempt=f"attempt-{count}")
         assert (type(outcome), outcome.resets_worktree) == (EditsApplied, True)
         record = start(outcome.story, "step-005")
-    assert record.step("step-005").restart_count == 3
+    assert record.step("step-005").restart_count == 4
     outcome = apply(record, "step-005", op("skip", "step-009"), again)
     assert isinstance(outcome, RestartsExhausted)
     assert outcome.error == snapshot(

@@ -186,7 +186,12 @@ def at_most_30_steps(asked: AskedEdit) -> EditRefusal | None:
 def at_most_3_restarts(asked: AskedEdit) -> EditRefusal | None:
     """Refuse a further restart of a step that was restarted MAX_RESTARTS times."""
     target = asked.target
-    if not isinstance(asked.edit.operation, Restart) or target is None or target.restart_count < MAX_RESTARTS:
+    # Those that were asked for: a step also begins again if its process was lost.
+    if (
+        not isinstance(asked.edit.operation, Restart)
+        or target is None
+        or len(asked.story.restart_reasons(target.id)) < MAX_RESTARTS
+    ):
         return None
     what = f"`{target.id}` was restarted {MAX_RESTARTS} times already; it fails now, and its story with it"
     return EditRefusal(what, "Describe in your answer what stands in the way; a user can retry the story.")

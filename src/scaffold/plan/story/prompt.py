@@ -108,11 +108,7 @@ def _step_section(step: StepRecord, kind: StepDefinition, instructions: str | No
 
 def _restart_reasons(record: StoryRecord, step: StepRecord) -> str:
     """Return why the step is executed again, the latest reason last."""
-    reasons = [
-        f"- {printable(str(entry.details.get('reason')))}"
-        for entry in record.history
-        if entry.details.get("operation") == "restart" and entry.details.get("target_step_id") == step.id
-    ]
+    reasons = [f"- {printable(reason)}" for reason in record.restart_reasons(step.id)]
     # Without the reasons the agent would take the same way again.
     heading = f"# This step was restarted {count_of(step.restart_count, 'time')}; what it had changed was discarded"
     return _clipped_section(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""

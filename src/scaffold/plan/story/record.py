@@ -93,6 +93,11 @@ class StoryRecord(Struct, frozen=True, kw_only=True):
         """The steps that have not started, in order."""
         return tuple(step for step in self.steps if step.status == "pending")
 
+    def restart_reasons(self, step_id: StepId) -> tuple[str, ...]:
+        """Return why the step's agents asked to begin again, each time."""
+        asked = (entry.details for entry in self.history if entry.details.get("operation") == "restart")
+        return tuple(str(each.get("reason")) for each in asked if each.get("target_step_id") == step_id)
+
     def with_step(self, changed: StepRecord) -> "StoryRecord":
         """Return the story with this step in place of the one with the same id."""
         return replace(self, steps=tuple(changed if each.id == changed.id else each for each in self.steps))
