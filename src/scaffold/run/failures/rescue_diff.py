@@ -15,12 +15,12 @@ from scaffold.run.context import RunContext, safe_file_name
 FAILURES, RESTARTS = "failures", "restarts"
 
 
-async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
+async def write_rescue_diff(context: RunContext, attempt_id: AttemptId, *, anew: bool = True) -> None:
     """Write the ended attempt's patch against the commit it began at, commits of the agent and new files included.
 
     `failures/GOAL-ACTION.diff` if the action has failed with it, otherwise `restarts/GOAL-ACTION-ATTEMPT.diff`; of a
     story, `STORY-STEP`. Empty ones are written of a failure and a restart alone, and none if the checkout cannot be
-    written; `scaffold salvage` has the work nevertheless.
+    written; `scaffold salvage` has the work nevertheless. A file that is there is replaced only if written `anew`.
     """
     attempt = context.store.attempts.get(attempt_id)
     action = context.store.actions.get(attempt.action_id) if attempt else None
@@ -35,6 +35,8 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
     parent = context.store.actions.get(action.parent_id) if action.parent_id else None
     at_failure, otherwise = diff_names(journal_names(goal, action, parent), attempt.number)
     target = context.projections / (at_failure if failed else otherwise)
+    if not anew and target.is_file():
+        return
     with (
         contextlib.suppress(OSError, GitError),
         # Git follows links, so it does not write there itself; not through memory: the work may have large files.
@@ -50,7 +52,7 @@ async def write_failure_diffs(context: RunContext, run: Run) -> None:
     for action in context.store.actions.for_run(run.id):
         attempts = context.store.attempts.for_action(action.id) if isinstance(action.state, Failed) else ()
         if attempts:
-            await write_rescue_diff(context, attempts[-1].id)
+            await write_rescue_diff(context, attempts[-1].id, anew=False)
 
 
 def diff_names(journal: tuple[str, str], attempt: int) -> tuple[str, str]:
