@@ -135,6 +135,8 @@ def _message_updates(message: Message, root: Path, redactor: Redactor) -> Iterat
     says = update_agent_message_text if isinstance(message, AssistantMessage) else update_user_message_text
     for part in message.parts:
         match part:
+            case Text(origin="note"):
+                pass  # for the model alone
             case Text(text=text):
                 yield says(redactor.clean(text))
             case Thinking(text=text):

@@ -190,16 +190,16 @@ class Agent:
                 self._add_user_parts(not_run_results(calls, REFUSED))
                 return TurnResult(reply.message.text, usage, self._requests - before, "refused")
             if reply.stop == "max_tokens":
-                self._add_user_parts(not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
+                self._add_user_parts(not_run_results(calls, CUT_OFF) or (Text(CUT_OFF, "note"),))
                 if cuts == MAX_CUTOFFS:
                     raise cutoff_error(MAX_CUTOFFS)
             elif calls:
                 await self._run_calls(calls, kept)
                 worked = True
             elif reply.stop == "paused":
-                self._add_user_parts((Text(GO_ON),))
+                self._add_user_parts((Text(GO_ON, "note"),))
             elif (nudge := self._find_nudge(reply, worked=worked)) and nudge not in nudges:
-                self._add_user_parts((Text(nudge),))
+                self._add_user_parts((Text(nudge, "note"),))
                 nudges.add(nudge)
             elif nudge == EMPTY:
                 raise no_answer_error()
@@ -211,7 +211,7 @@ class Agent:
         incoming = tuple(map(without_surrogates, self._io.incoming.peek()))
         if not self._news and not incoming:
             return
-        told = (Text(self._news), *incoming) if self._news else incoming
+        told = (Text(self._news, "note"), *incoming) if self._news else incoming
         self._records.journal.note("news", text=plain_text(told))
         self._hand_in(told)
         self._news = ""
@@ -228,10 +228,10 @@ class Agent:
             return EMPTY
         return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self.toolbox.tools}) else ""
 
-    def add_note(self, *texts: str) -> None:
+    def add_note(self, *texts: Text) -> None:
         """Add texts to the conversation without a request; the model reads them with the next prompt."""
         open_calls = not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
-        self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
+        self._hand_in((*open_calls, *map(without_surrogates, texts)))
 
     def _begin_turn(self, prompt: str | Sequence[Text | Image] | KeptTurn) -> bool:
         # True if tools have run in the turn: then its last reply must be an answer.
@@ -270,7 +270,7 @@ class Agent:
         self._is_warned = True
         self._exchanges.clear()
         end = "" if self._brief.may_repeat else " Another round like this ends your turn."
-        self._add_user_parts((Text(f"{how}, {IN_A_LOOP}{end}"),))
+        self._add_user_parts((Text(f"{how}, {IN_A_LOOP}{end}", "note"),))
 
     async def _next_reply(self) -> Reply:
         try:

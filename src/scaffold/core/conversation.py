@@ -32,10 +32,16 @@ class TodoList(Struct, frozen=True):
     """The highest id ever used; ids are not reused."""
 
 
-class Text(Struct, frozen=True, tag="text"):
+TextOrigin = Literal["", "file", "command", "output", "agent", "note"]
+"""Who says a text: the user or the model | a file that the user attached | a command of the user's own | its output |
+another agent, to this one | the program, to the model alone."""
+
+
+class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     """Plain text."""
 
     text: str
+    origin: TextOrigin = ""
 
 
 NO_IMAGE = "[an image was here]"

@@ -8,7 +8,7 @@ import msgspec
 
 from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.context.conversation_window import recap
-from scaffold.core.conversation import Image
+from scaffold.core.conversation import Image, Text
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.host.process_identity import own_identity
@@ -107,7 +107,7 @@ class CurrentConversation:
         report = await asyncio.to_thread(undo_turn, history, turns[0], self.options.cwd)
         if not report.changed:
             raise UsageError(undo_text(report), "`/diff turn` shows what the turn changed.")
-        self.session.agent.add_note(undo_note(report))
+        self.session.agent.add_note(Text(undo_note(report), "note"))
         return undo_text(report)
 
     def recap(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
+from scaffold.core.conversation import Text
 from scaffold.core.tool import ToolOutput
 from scaffold.tools.command.shell import command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
@@ -31,11 +32,17 @@ async def run_user_command(command: str, cwd: Path, environ: Mapping[str, str]) 
     return command_answer(await run_spooled(spec))
 
 
-def command_note(command: str, answer: str) -> tuple[str, str]:
+def command_note(command: str, answer: str) -> tuple[Text, Text]:
     """Return the note for the agent about a command of the user: the command, and its output as an attachment."""
-    return f"[The user ran this command, not you: {command}]", f"{ATTACHMENT_PREFIX}how it ended\n{answer}"
+    ran = Text(f"[The user ran this command, not you: {command}]", "command")
+    return ran, Text(f"{ATTACHMENT_PREFIX}how it ended\n{answer}", "output")
 
 
-def stopped_note(command: str) -> str:
+def stopped_note(command: str) -> Text:
     """Return the note for the agent about a command that the user stopped."""
-    return f"[The user ran this command, not you, and stopped it before it ended: {command}]"
+    return Text(f"[The user ran this command, not you, and stopped it before it ended: {command}]", "command")
+
+
+def noted_command(note: Text) -> str:
+    """Return the line that the user typed, of a text that one of these two made."""
+    return f"!{note.text.partition(': ')[2].removesuffix(']')}"

@@ -138,7 +138,7 @@ def test_an_image_is_recognised_by_its_bytes_and_not_by_its_name(folder):
     for data, media_type in images.items():
         (folder / "shot").write_bytes(data)
         found = attached(folder, "what is @shot")
-        assert found.parts[1:] == (Text("Attached: shot"), Image(media_type, data))
+        assert found.parts[1:] == (Text("Attached: shot", "file"), Image(media_type, data))
         assert found.notices == ()
 
 

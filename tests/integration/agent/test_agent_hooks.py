@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from inline_snapshot import snapshot
 
 from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.extensions.access import open_hooks
 from scaffold.agent.extensions.opened_hooks import MOST_BLOCKED_STOPS
 from scaffold.agent.extensions.port import NO_EXTENSIONS, Compacting, SessionEnded, SessionStarted
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
+from scaffold.core.conversation import Text
 from scaffold.core.errors import ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, Hook
 from scaffold.core.model import Usage
@@ -248,7 +248,7 @@ def test_a_hook_sends_an_agent_on_that_wants_to_stop(tmp_path):
     stop = "grep -q '\"stop_hook_active\":true' && exit 0; echo 'run the tests' >&2; exit 2"
     bench, agent = Bench(tmp_path, hook(stop, "Stop")), Talker()
     result = turn_of(bench, agent)
-    assert agent.prompts == snapshot(["go", "A hook wants you to go on: run the tests"])
+    assert agent.prompts == ["go", (Text("A hook wants you to go on: run the tests", "note"),)]
     assert (result.text, result.requests, result.usage.requests) == ("reply 2", 2, 2)
 
 

@@ -40,7 +40,7 @@ async def test_a_model_that_writes_a_call_into_its_text_is_told_and_may_call():
     model = RecordingModel(ScriptedModel(text_reply(Text(WRITTEN)), text_reply(call), text_reply(Text("done"))))
     finish = await agent(model, ECHO).turn("go")
     assert (finish.text, finish.requests) == ("done", 3)
-    assert model.requests[1].messages[-1] == UserMessage((Text(CALL_IN_TEXT),))
+    assert model.requests[1].messages[-1] == UserMessage((Text(CALL_IN_TEXT, "note"),))
 
 
 async def test_a_text_that_is_the_answer_is_taken_the_second_time():

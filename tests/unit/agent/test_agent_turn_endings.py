@@ -16,7 +16,7 @@ async def test_a_paused_reply_goes_on():
     )
     finish = await agent(model, ECHO).turn("go")
     assert (finish.text, finish.requests) == ("and done", 2)
-    assert model.requests[1].messages[-1] == UserMessage((Text(GO_ON),))
+    assert model.requests[1].messages[-1] == UserMessage((Text(GO_ON, "note"),))
 
 
 async def test_a_reply_that_pauses_after_calls_runs_them():
@@ -37,7 +37,7 @@ async def test_an_empty_reply_after_tools_is_nudged_once_where_an_answer_is_want
     model = RecordingModel(empty_after_tools(text_reply(Text("done"))))
     finish = await agent(model, ECHO, must_answer=True).turn("go")
     assert (finish.text, finish.requests) == ("done", 3)
-    assert model.requests[2].messages[-1] == UserMessage((Text(EMPTY),))
+    assert model.requests[2].messages[-1] == UserMessage((Text(EMPTY, "note"),))
     worker = agent(empty_after_tools(text_reply()), ECHO, must_answer=True)
     with pytest.raises(ModelError, match="without an answer"):
         await worker.turn("go")
@@ -48,9 +48,9 @@ async def test_an_empty_reply_to_the_message_of_a_subagent_is_nudged_too():
     """RA-2: the message is the result of a call of an earlier turn."""
     model = RecordingModel(ScriptedModel(text_reply(), text_reply(Text("it found nothing"))))
     worker = agent(model, ECHO, must_answer=True)
-    worker.add_note("your subagent has ended")
+    worker.add_note(Text("your subagent has ended", "agent"))
     assert (await worker.turn(())).text == "it found nothing"
-    assert model.requests[1].messages[-1] == UserMessage((Text(EMPTY),))
+    assert model.requests[1].messages[-1] == UserMessage((Text(EMPTY, "note"),))
 
 
 async def test_an_empty_reply_is_an_end_without_tools_or_where_no_answer_is_wanted():

@@ -128,7 +128,7 @@ async def test_calls_of_a_truncated_reply_are_not_run():
     assert finish.text == "done"
     assert ran == []
     assert model.requests[1].messages[-1] == UserMessage((ToolResult("1", "note", CUT_OFF, failed=True),))
-    assert model.requests[2].messages[-1] == UserMessage((Text(CUT_OFF),))
+    assert model.requests[2].messages[-1] == UserMessage((Text(CUT_OFF, "note"),))
 
 
 async def test_a_refusal_ends_the_turn_without_running_its_calls():
@@ -321,7 +321,7 @@ async def test_repeatedly_truncated_replies_end_the_turn():
         await worker.turn("go")
     assert caught.value.what == snapshot("3 replies in a row were cut off at the model's length limit")
     assert len(model.requests) == 6
-    assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF),))
+    assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF, "note"),))
 
 
 class Breaking:

@@ -143,7 +143,7 @@ def _path_content(
                 names = sorted(f"{entry.name}/" if is_folder(entry) else entry.name for entry in entries)
             more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
             head = f"{ATTACHMENT_PREFIX}the names in {named.shown}"
-            return [Text("\n".join([head, *names[:MAX_ENTRIES], *more]))]
+            return [Text("\n".join([head, *names[:MAX_ENTRIES], *more]), "file")]
     except OSError as error:
         return SkippedAttachment(f"@{named.shown} cannot be read and was not attached: {error.strerror}")
     data = _file_bytes(named, status)
@@ -175,7 +175,7 @@ def _image_part(
         return SkippedAttachment(
             f"@{named.shown} is too large to attach ({len(data):,} bytes); the limit for images is {IMAGE_BYTES:,}"
         )
-    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}"), Image(media_type, data)]
+    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}", "file"), Image(media_type, data)]
 
 
 def _file_text(
@@ -196,7 +196,7 @@ def _file_text(
             return SkippedAttachment(
                 f"@{named.shown} is outside the file, which has {count_of(len(lines), 'line')}; it was not attached"
             )
-    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}")]
+    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}", "file")]
 
 
 def _image_type(data: bytes) -> ImageType | None:

@@ -163,7 +163,7 @@ def _mapped_part(
 ) -> Text | Image | Thinking | ToolCall | ToolResult:
     match part:
         case Text(text=text):
-            return Text(change(text))
+            return msgspec.structs.replace(part, text=change(text))
         case ToolResult(content=content):
             return msgspec.structs.replace(part, content=change(content))
         case ToolCall(args=args):

@@ -67,4 +67,4 @@ def plain_text(parts: Sequence[Text | Image]) -> str:
 def without_surrogates(part: Text | Image) -> Text | Image:
     """Return the part as it can be sent and stored."""
     # Neither journal nor store nor wire formats can encode lone surrogates.
-    return part if isinstance(part, Image) else Text(utf8_safe(part.text))
+    return part if isinstance(part, Image) else msgspec.structs.replace(part, text=utf8_safe(part.text))

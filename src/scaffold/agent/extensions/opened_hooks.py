@@ -101,7 +101,7 @@ class OpenedHooks:
             if blocked == MOST_BLOCKED_STOPS:
                 self._tell(f"hooks kept the agent from stopping {blocked} times in a row; it stops now")
                 return result
-            more = await agent.turn(self._clean(f"A hook wants you to go on: {answer.blocks}"))
+            more = await agent.turn((Text(self._clean(f"A hook wants you to go on: {answer.blocks}"), "note"),))
             result = structs.replace(more, usage=result.usage + more.usage, requests=result.requests + more.requests)
         return result
 

@@ -54,7 +54,7 @@ class Mailbox:
         """Return waiting messages, oldest first, as many as fit into a request; they stay in the mailbox."""
         found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_AT_ONCE)
         texts, self._looked = self._describe_fitting(found)
-        return tuple(map(Text, texts))
+        return tuple(Text(text, "agent") for text in texts)
 
     def take(self) -> None:
         """Consume the messages of the last `peek`."""
