@@ -1,7 +1,12 @@
-"""Choosing a conversation in a real pseudo-terminal."""
+"""Choosing a conversation, and seeing it again, in a real pseudo-terminal."""
 
 import pytest
 
+from scaffold.core.conversation import AssistantMessage, Text, UserMessage
+from scaffold.core.model import Usage
+from scaffold.host.clock import SystemClock
+from scaffold.host.process_identity import own_identity
+from scaffold.store.user_store import UserStore, user_database
 from support.terminal import ENTER, ESCAPE, IDLE, record_replies
 
 
@@ -67,3 +72,27 @@ def test_a_plain_terminal_gets_the_list(scenario, terminal, conversations):
     screen.wait_for("Resume one: `/resume ID`")
     assert "mend the login" in screen.text
     assert "›" not in screen.text, "nothing is chosen with the arrow keys"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "term", "mark"), [(40, "xterm-256color", "› "), (200, "dumb", "you: ")])
+def test_the_last_of_two_thousand_turns_are_on_the_screen(scenario, terminal, conversations, columns, term, mark):
+    """RA-10, RA-18: no more than these are read again, and what the model alone was told is not shown."""
+    store = UserStore.open(user_database(scenario.home / "scaffold" / "data"), clock=SystemClock())
+    (found, *_), me = store.conversations.listed(), own_identity()
+    with store.transaction():
+        store.conversations.claim(found.id, me)
+        for number in range(2_000):
+            asked = UserMessage((Text(f"request {number}"), Text("[a note for the model]", "note")))
+            store.conversations.add(found.id, asked, Usage(), me=me)
+            store.conversations.add(found.id, AssistantMessage((Text(f"**reply** {number}"),)), Usage(), me=me)
+        store.conversations.release(found.id, me)
+    store.close()
+    screen = terminal("-c", columns=columns, TERM=term)
+    screen.wait_for("Used so far")
+    assert [line for line in screen.text.split("\n") if line.startswith(mark.strip())][:10] == [
+        f"{mark}request {number}" for number in range(1_990, 2_000)
+    ]
+    assert "3,982 earlier messages not shown" in " ".join(screen.text.split())
+    assert "reply 1999" in screen.text
+    assert "a note for the model" not in screen.text

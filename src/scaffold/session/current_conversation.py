@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from scaffold.agent.agent_spec import TurnResult
-from scaffold.agent.context.conversation_window import recap
-from scaffold.core.conversation import Image, Text
+from scaffold.agent.context.conversation_window import own_words, recap_end, recap_line
+from scaffold.core.conversation import Image, Message, Text
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.host.process_identity import own_identity
@@ -26,6 +26,10 @@ from scaffold.store.user_store import UserStore
 
 MAX_LISTED = 20
 """Conversations in a list."""
+REPLAYED_TURNS = 10
+"""Turns that are shown again of a conversation that is resumed."""
+MAX_REPLAYED = 200
+"""Messages that are read for that."""
 
 
 class CurrentConversation:
@@ -111,12 +115,24 @@ class CurrentConversation:
         return undo_text(report)
 
     def recap(self) -> str:
-        """Return a few lines about a resumed conversation; empty for a new one."""
+        """Return a few lines about where a resumed conversation stopped; empty for a new one."""
         opened = self.session.open_conversation
         if opened.stored is None:
             return ""
+        title = recap_line(opened.stored.title) or "a conversation without a title"
         elsewhere = opened.elsewhere(self.options.cwd)
-        return recap(opened.conversation, opened.prior_usage, model=opened.model, elsewhere=elsewhere)
+        end = recap_end(opened.conversation, opened.prior_usage, model=opened.model, elsewhere=elsewhere)
+        return f"Resuming: {title}\n{end}"
+
+    def last_turns(self) -> tuple[Sequence[Message], int]:
+        """Return the messages of the last turns, and how many there are before them; only these are read."""
+        opened = self.session.open_conversation
+        messages = self.store.conversations.messages(opened.id, last=MAX_REPLAYED)
+        turns = [at for at, message in enumerate(messages) if own_words(message)]
+        # Of a turn that is longer, its end.
+        shown = messages[turns[-REPLAYED_TURNS:][0] if turns else 0 :]
+        stored = self.store.conversations.get(opened.id)
+        return shown, (stored.messages if stored else 0) - len(shown)
 
     def listed(self) -> tuple[StoredConversation, ...]:
         """Return this directory's conversations, the most recently used first."""

@@ -88,10 +88,10 @@ SlashTarget = CurrentConversation | OneshotTarget  # what a command acts on: the
 
 
 class SlashReply(Struct, frozen=True):
-    """What a command did: an `answer` to a question, a `notice` about a change, or `quit`."""
+    """What a command did: an `answer` to a question, a `notice` about a change, or that another one is open now."""
 
     text: str
-    kind: Literal["answer", "notice", "quit"] = "answer"
+    kind: Literal["answer", "notice", "resumed", "quit"] = "answer"
 
 
 async def run_slash_command(  # noqa: C901, PLR0911 - one for each
@@ -210,7 +210,8 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
             way_back = f"; the previous one is kept: /resume {earlier}" if kept else ""
             return SlashReply(f"new conversation {target.session.open_conversation.id}{way_back}", "notice")
         case Resume(conversation=conversation):
-            return SlashReply(await _resume_conversation(target, conversation), "notice")
+            await _resume_conversation(target, conversation)
+            return SlashReply("", "resumed")
         case QuitSession():
             return SlashReply("", "quit")
         case _:
@@ -359,11 +360,10 @@ def _export_conversation(target: SlashTarget, file: str) -> str:
     return f"written to {write_new_file(paths, redactor_for(os.environ, options.cwd).clean(text))}"
 
 
-async def _resume_conversation(target: CurrentConversation, conversation: str) -> str:
+async def _resume_conversation(target: CurrentConversation, conversation: str) -> None:
     found = target.store.conversations.get(conversation)
     if found is None:
         raise UsageError(f"there is no conversation `{conversation}`", "`/resume` lists this directory's.")
     if found.id == target.session.open_conversation.id:
         raise UsageError("this is the current conversation", "`/resume` lists the others.")
     await target.switch_to(found, found.model)
-    return target.recap()

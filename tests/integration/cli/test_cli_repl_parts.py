@@ -15,7 +15,19 @@ from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.terminal import open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import PendingInput
-from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, ThinkingDelta
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Image,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from scaffold.core.tool import ToolOutput
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
 from scaffold.policy.rule.ruleset import RuleSet
@@ -23,6 +35,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.syntax import COMMANDS
+from scaffold.session.user_command import command_note
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit_lines import apply_delta, edit
 from scaffold.tools.file.read_write import write_file
@@ -259,7 +272,46 @@ def test_queued_input_is_distinguished_from_messages_of_others(page):
     pending.add("my words")
     pending.peek()
     transcript.note("news", text="sub-1 ended\nmy words")
-    assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
+    assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "you: my words"]
+
+
+def test_a_stored_turn_is_shown_as_it_was_when_it_was_new(page, transcript):
+    """RA-10, RA-18: nothing that only the model was to read."""
+    thought, words, call = (
+        Thinking("hmm\n\nwell"),
+        "# Head\nsome *words*\n\n- one\n- two",
+        ToolCall("1", "ls", {"path": "x"}),
+    )
+    for delta in (ThinkingDelta("hmm\n\nw"), ThinkingDelta("ell"), TextDelta(words[:9]), TextDelta(words[9:])):
+        transcript.on_delta(delta)
+    for kind, fields in (
+        ("thinking", {"text": thought.text}),
+        ("text", {"text": words}),
+        ("tool_call", {"id": "1", "name": "ls", "args": call.args}),
+        ("tool_result", {"id": "1", "name": "ls", "content": "a\nb\nc", "failed": False}),
+    ):
+        transcript.note(kind, **fields)
+    live, page.shown = [text.strip() for text in page.shown], []
+    result = UserMessage((ToolResult("1", "ls", "a\nb\nc"), Text("Go on.", "note"), Text("sub-1 ended", "agent")))
+    asked = UserMessage(
+        (Text("do it"), Text("Attached: a.py\nx = 1", "file"), Image("image/png", b""), Text("hook", "note"))
+    )
+    ran = UserMessage(command_note("ls", "exit code 0\na"))
+    transcript.replay((asked, AssistantMessage((thought, Text(words), call)), result, ran), 3)
+    head, mine, file, image, *same = (text.strip() for text in page.shown)
+    assert [head, mine, file, image] == snapshot(
+        [
+            """\
+3 earlier messages not shown: `/export` writes all of them
+to a file\
+""",
+            "you: do it",
+            "Attached: a.py",
+            "[an image]",
+        ]
+    )
+    assert same[: len(live)] == live
+    assert same[len(live) :] == ["✉ sub-1 ended", "you: !ls", "exit code 0\na"]
 
 
 def test_queued_input_is_delivered_once_and_can_be_taken_back():

@@ -116,11 +116,11 @@ def test_a_call_without_a_result_is_marked_as_such():
 def test_a_recap_lists_the_request_the_work_the_last_state_and_the_cost():
     """RA-10: recap on resume."""
     usage = Usage(input_tokens=12_345, cached_input_tokens=9_000, output_tokens=678, cost_usd=0.12, requests=3)
-    assert recap(Conversation(STORY), usage, model="openai:x").split("\n") == snapshot(
+    assert recap(Conversation(STORY), "", usage, model="openai:x").split("\n") == snapshot(
         [
-            "Resuming: Fix the clock. [an image]",
+            "Resuming: Fix the clock.",
             "Last request: Thanks.",
-            "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s … boom",
+            "Last call: shell make test",
             "Last reply: The clock was late.",
             "Stopped: before the model replied",
             "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",
@@ -128,27 +128,42 @@ def test_a_recap_lists_the_request_the_work_the_last_state_and_the_cost():
     )
 
 
-def test_a_recap_includes_what_is_only_in_the_summary():
-    """RA-10."""
+def test_a_recap_of_a_compacted_conversation_holds_nothing_of_its_summary():
+    """RA-10: a summary is written for the model, and has entries that the user never saw."""
     *before, last = STORY[:-1]
-    lines = recap(Conversation([last], extend_summary("", before, 9_000)), Usage(cost_usd=None)).split("\n")
-    assert lines[0] == snapshot("Resuming: Fix the clock. [an image]")
-    assert "Done: 2 tool calls" in lines[1]
-    assert lines[-2:] == snapshot(
-        ["Stopped: after the model's last reply", "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown"]
+    talk = Conversation([last], extend_summary("", before, 9_000))
+    assert recap(talk, "Fix the clock.", Usage(cost_usd=None)).split("\n") == snapshot(
+        [
+            "Resuming: Fix the clock.",
+            "Last reply: The clock was late.",
+            "Stopped: after the model's last reply",
+            "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown",
+        ]
     )
 
 
 def test_a_recap_of_a_conversation_interrupted_in_a_tool_says_so():
     """RA-10."""
-    recaps = [recap(Conversation(STORY[:4]), Usage()), recap(Conversation(), Usage(), elsewhere="/other")]
-    assert [line for text in recaps for line in text.split("\n") if not line.startswith(("Last", "Used"))] == snapshot(
+    recaps = [recap(Conversation(STORY[:4]), "", Usage()), recap(Conversation(), "", Usage(), elsewhere="/other")]
+    assert [line for text in recaps for line in text.split("\n") if not line.startswith("Used")] == snapshot(
         [
-            "Resuming: Fix the clock. [an image]",
-            "Done: 2 tool calls, the last: shell `make test`: not answered",
+            "Resuming: Fix the clock.",
+            "Last call: shell make test",
+            "Last reply: I look first.",
             "Stopped: while shell was running; not run again",
             "Resuming a conversation without text.",
             "Stopped: after the model's last reply",
             "Begun in /other; continues in this directory",
         ]
     )
+
+
+def test_a_recap_quotes_only_the_user_and_cuts_between_words():
+    """RA-10: neither files nor notes of the program are requests; what is left out is counted."""
+    told = [Text("Go on.", "note"), Text("Attached: a\nb", "file"), Text("sub-1 ended", "agent")]
+    talk = [asked("word " * 50), AssistantMessage((Text("x" * 200),)), UserMessage(tuple(told))]
+    assert recap(Conversation(talk), "", Usage()).split("\n")[:3] == [
+        f"Resuming: {'word ' * 32}… (90 more characters)",
+        f"Last reply: {'x' * 160} … (40 more characters)",
+        "Stopped: before the model replied",
+    ]

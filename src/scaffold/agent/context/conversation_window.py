@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
+from scaffold.agent.context.call_summary import KEY_ARGUMENTS, NO_EFFECTS, ToolEffects
 from scaffold.agent.context.compaction import CompactionResult, compact_messages, summary_prompt
-from scaffold.agent.context.rolling_summary import summary_entries
-from scaffold.agent.context.text_size import cut_middle, message_size
+from scaffold.agent.context.text_size import message_size
 from scaffold.core.conversation import AssistantMessage, Message, Text, ToolCall, UserMessage
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.printable_text import count_of, format_usd, one_line
 
-LINE_BYTES = 160  # bytes of each quoted text
+LINE_CHARACTERS = 160  # of each quoted text
 
 
 class Conversation:
@@ -117,26 +116,41 @@ class Conversation:
         return after
 
 
-def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
-    """Return a few lines to resume with; `elsewhere` is where the conversation began, if in another directory."""
-    entries = summary_entries(conversation.summary, conversation.kept)
-    asked = [entry.text for entry in entries if entry.kind == "user"]
-    lines = [f"Resuming: {_recap_line(asked[0])}" if asked else "Resuming a conversation without text."]
-    if len(asked) > 1:
-        lines.append(f"Last request: {_recap_line(asked[-1])}")
-    calls = [entry.text for entry in entries if entry.kind in {"change", "tool", "read"}]
-    if calls:
-        last = ", the last" if len(calls) > 1 else ""
-        lines.append(f"Done: {count_of(len(calls), 'tool call')}{last}: {_recap_line(calls[-1])}")
-    if replies := [entry.text for entry in entries if entry.kind in {"finding", "you"}]:
-        lines.append(f"Last reply: {_recap_line(replies[-1])}")
+def own_words(message: Message) -> str:
+    """Return what the user says in a message, without files, notes of the program and messages of other agents."""
+    if isinstance(message, AssistantMessage):
+        return ""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and not part.origin).strip()
+
+
+def recap(conversation: Conversation, title: str, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
+    """Return a few lines to resume with; `elsewhere` is where the conversation began, if in another directory.
+
+    `title` is how it began. Nothing is taken from a summary, which is written for the model.
+    """
+    asked = _first_filled(map(own_words, reversed(conversation.kept)))
+    said = [message for message in reversed(conversation.kept) if isinstance(message, AssistantMessage)]
+    first = title if conversation.summary else _first_filled(map(own_words, conversation.kept))
+    lines = [f"Resuming: {recap_line(first)}" if first else "Resuming a conversation without text."]
+    if asked and " ".join(asked.split()) != " ".join(first.split()):
+        lines.append(f"Last request: {recap_line(asked)}")
+    if calls := next((message.tool_calls for message in said if message.tool_calls), ()):
+        about = next((str(calls[-1].args[name]) for name in KEY_ARGUMENTS if name in calls[-1].args), "")
+        lines.append(f"Last call: {recap_line(f'{calls[-1].name} {about}')}")
+    if reply := _first_filled(message.text for message in said):
+        lines.append(f"Last reply: {recap_line(reply)}")
+    return "\n".join([*lines, recap_end(conversation, usage, model=model, elsewhere=elsewhere)])
+
+
+def recap_end(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
+    """Return where a conversation stopped, and what it has used."""
     stopped = "after the model's last reply"
     if open_calls := conversation.unanswered:
         names = ", ".join(call.name for call in open_calls)
         stopped = f"while {names} {'was' if len(open_calls) == 1 else 'were'} running; not run again"
     elif conversation.kept and isinstance(conversation.kept[-1], UserMessage):
         stopped = "before the model replied"
-    lines.append(f"Stopped: {stopped}")
+    lines = [f"Stopped: {stopped}"]
     lines += [f"Begun in {elsewhere}; continues in this directory"] if elsewhere else []
     cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
     cached = f" ({usage.cached_input_tokens:,} cached)" if usage.cached_input_tokens else ""
@@ -146,5 +160,14 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewher
     return "\n".join(lines)
 
 
-def _recap_line(text: str) -> str:
-    return cut_middle(" ".join(text.split()), LINE_BYTES)
+def _first_filled(texts: Iterable[str]) -> str:
+    return next(filter(str.strip, texts), "")
+
+
+def recap_line(text: str) -> str:
+    """Return a text on one line; of a long one its first words, and how much more there is."""
+    line = one_line(text)
+    if len(line) <= LINE_CHARACTERS:
+        return line
+    head = line[:LINE_CHARACTERS].rpartition(" ")[0] or line[:LINE_CHARACTERS]
+    return f"{head} … ({count_of(len(line) - len(head), 'more character')})"

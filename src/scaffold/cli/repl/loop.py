@@ -157,8 +157,7 @@ class Repl:
         title = clipped_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
         place = clipped_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
         self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
-        if recap := self.current.recap():
-            self.transcript.notice(recap)
+        self._show_resumed()
         try:
             async with asyncio.TaskGroup() as group:
                 terminal = group.create_task(self._terminal.run())
@@ -183,6 +182,11 @@ class Repl:
         except BaseExceptionGroup as failed:
             # The command line reports a ScaffoldError in two lines; it does not look into groups.
             raise failed.exceptions[0] from None
+
+    def _show_resumed(self) -> None:
+        if recap := self.current.recap():
+            self.transcript.replay(*self.current.last_turns())
+            self.transcript.notice(recap)
 
     def run_after_turn(self, command: str) -> None:
         """Execute a slash command as soon as the running turn is over."""
@@ -280,6 +284,8 @@ class Repl:
                     self.transcript.answer(reply.text)
                 case "notice":
                     self.transcript.notice(reply.text)
+                case "resumed":
+                    self._show_resumed()
                 case "quit":
                     self._leaving = True
                 case _:

@@ -86,7 +86,8 @@ class Renderer(Struct, frozen=True, kw_only=True):
         first, *more = (_line_start(line) for line in self._safe_text(text).split("\n"))
         if len(more) > USER_LINES:
             more = [*more[: USER_LINES // 2], f"... {len(more) - USER_LINES // 2:,} more lines"]
-        lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
+        mark = "you: " if self.plain else "› "
+        lines = [Text.assemble((mark, "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
         return self.draw(Text("\n").join(lines))
 
     def words(self, text: str, style: str = "", *, indent: int = 0) -> str:

@@ -1,17 +1,34 @@
 """The transcript of a session: finished parts are printed, the unfinished rest is redrawn."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.renderer import MarkdownBlocks, Renderer, block_tail, clipped_line
 from scaffold.cli.repl.user_input import PendingInput
-from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    Image,
+    Message,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    Todo,
+    ToolCall,
+    ToolCallDelta,
+    ToolResult,
+)
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
 from scaffold.session.running_tools import FinishedCall
+from scaffold.session.user_command import noted_command
 from scaffold.tools.content.line_diff import LineDiff
 from scaffold.views.text_format import waiting_text
 
@@ -194,6 +211,46 @@ class Transcript:
     def todos(self, todos: tuple[Todo, ...]) -> None:
         """Show the agent's changed todo list."""
         self._show_part("call", self._renderer.todos(todos))
+
+    def replay(self, messages: Sequence[Message], earlier: int) -> None:
+        """Show stored messages as they were shown when they were new; `earlier` ones are only counted."""
+        self._last = self._last or "text"
+        if earlier:
+            self.notice(f"{count_of(earlier, 'earlier message')} not shown: `/export` writes all of them to a file")
+        for message in messages:
+            says = self._replay_reply if isinstance(message, AssistantMessage) else self._replay_input
+            for part in message.parts:
+                says(part)
+            self.note("usage")
+        self.finish_turn()
+
+    def _replay_reply(self, part: Text | Image | Thinking | ToolCall | ToolResult) -> None:
+        # As if it was streamed, so that it is split into the same blocks.
+        if isinstance(part, Text):
+            self.on_delta(TextDelta(part.text))
+            self.note("text", text=part.text)
+        elif isinstance(part, Thinking):
+            self.on_delta(ThinkingDelta(part.text))
+            self.note("thinking", text=part.text)
+        elif isinstance(part, ToolCall):
+            self.note("tool_call", id=part.id, name=part.name, args=part.args)
+
+    def _replay_input(self, part: Text | Image | Thinking | ToolCall | ToolResult) -> None:
+        match part:
+            case ToolResult(call_id=call_id, name=name, content=content, failed=failed):
+                self.note("tool_result", id=call_id, name=name, content=content, failed=failed)
+            case Image():
+                self.notice("  [an image]")
+            case Text(text=text, origin="file"):
+                self.notice(f"  {clipped_line(text.partition(chr(10))[0], self._renderer.width - 2)}")
+            case Text(text=text, origin="output"):
+                self.command_output(ToolOutput(text.partition("\n")[2]))
+            case Text(text=text, origin="agent"):
+                self._show_news(text)
+            case Text(text=text, origin="command"):
+                self._show_part("user", self._renderer.user_message(noted_command(part)))
+            case Text(text=text, origin="") if text.strip():
+                self._show_part("user", self._renderer.user_message(text))
 
     def finish_turn(self) -> None:
         """Show the rest of a turn that has ended, successfully or not."""

@@ -64,6 +64,10 @@ ON CONFLICT (conversation_id, after_seq) DO UPDATE SET kept_from = excluded.kept
 """
 COMPACTION = "SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY after_seq DESC LIMIT 1"
 MESSAGES = "SELECT body FROM message WHERE conversation_id = :id AND seq >= :seq ORDER BY seq"
+LAST_MESSAGES = """
+SELECT body FROM (SELECT seq, body FROM message WHERE conversation_id = :id ORDER BY seq DESC LIMIT :limit) AS newest
+ORDER BY seq
+"""
 DELETE = "DELETE FROM conversation WHERE id = :id"
 DELETE_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
 MESSAGE = JsonColumn[Message](Message)
@@ -237,10 +241,14 @@ class Conversations(TableGateway):
         rows = self._connection.rows(MESSAGES, id=conversation_id, seq=first)
         return summary, tuple(MESSAGE.read(row["body"]) for row in rows)
 
-    def messages(self, conversation_id: ConversationId) -> tuple[Message, ...]:
-        """Return all messages, also those that a summary stands for."""
+    def messages(self, conversation_id: ConversationId, *, last: int | None = None) -> tuple[Message, ...]:
+        """Return all messages, or the `last` ones, also those that a summary stands for."""
         self._require_conversation(conversation_id)
-        return tuple(MESSAGE.read(row["body"]) for row in self._connection.rows(MESSAGES, id=conversation_id, seq=1))
+        if last is None:
+            rows = self._connection.rows(MESSAGES, id=conversation_id, seq=1)
+        else:
+            rows = self._connection.rows(LAST_MESSAGES, id=conversation_id, limit=last)
+        return tuple(MESSAGE.read(row["body"]) for row in rows)
 
     def _require_conversation(self, conversation_id: ConversationId) -> Row:
         row = self._connection.row(GET, id=conversation_id)

@@ -278,7 +278,7 @@ async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter
         )
         if stored is not None:
             elsewhere = conversation.elsewhere(options.cwd)
-            text = recap(conversation.conversation, stored.usage, model=stored.model, elsewhere=elsewhere)
+            text = recap(conversation.conversation, stored.title, stored.usage, model=stored.model, elsewhere=elsewhere)
             reporter.note("notice", text=text)
         return await run_oneshot(task, options, conversation, reporter)
 
