@@ -15,7 +15,7 @@ from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import NO_PROFILES, cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
-from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
+from scaffold.llm.registry.model_name import ModelName, absolute_model, is_live, parse_model
 from scaffold.llm.transport.live_context import (
     IMPATIENT,
     HttpClient,
@@ -118,6 +118,18 @@ async def ask_servers(models: Iterable[str]) -> Mapping[str, ServerFacts]:
                 await asked.look(wire, LOOK_S)
                 found[str(name)] = asked.facts
     return {model: facts for model, facts in found.items() if facts.text}
+
+
+async def ask_for_models(model: ModelName, wire: HttpClient) -> Mapping[str, ServerFacts]:
+    """Return what the endpoint of a model offers, by name, with what it says of each; nothing if it has no list.
+
+    UsageError and ModelError say why it cannot be used.
+    """
+    _find_endpoint(str(model))
+    with importing():
+        from scaffold.llm.model_window import offered_models
+        from scaffold.llm.transport.endpoint import find_endpoint
+    return {} if model.provider == CODEX else await offered_models(find_endpoint(model, os.environ), wire)
 
 
 async def load_window(text: str, line: LiveContext) -> None:

@@ -1,4 +1,4 @@
-"""The context window of a live model: configured, of a provider's model, asked of a local server, named in an error."""
+"""What endpoints say of their models: the window, also as configured or named in an error, and which there are."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,8 @@ from scaffold.llm.wire.provider_errors import OVERFLOW_FIX
 
 LOOK_S = 1.0
 """How long a local server may take to report its facts; a request never waits longer for it."""
+LIST_S = 3.0
+"""How long an endpoint may take to list its models, where the user waits for that."""
 MAX_LOOKS = 2
 """A server is asked before its first request, and after it: some load a model only then."""
 MAX_BODY_BYTES = 2**20
@@ -108,33 +110,64 @@ class ModelWindow:
         with suppress(ModelError, TimeoutError):
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in (each for each in self._endpoint.window_urls if each.endswith("/models")):
-                    names += [str(one.get("id")) for one in _listed(await self._read(wire, url)) if one.get("id")]
+                    names += [str(one.get("id")) for one in listed_models(await self._read(wire, url)) if one.get("id")]
         return list(dict.fromkeys(names))
 
     async def _ask(self, wire: HttpClient, url: str, body: bytes = b"") -> bool:
         """Learn the facts in the answer; return whether it lists models as Ollama does."""
         answer = await self._read(wire, url, body)
-        said = served_facts(answer, self._name)
-        new = {name: fact for name in said.__struct_fields__ if (fact := getattr(said, name)) is not None}
-        self._learned.facts[self._key] = msgspec.structs.replace(self.facts, **new)
+        self._learned.facts[self._key] = self.facts.extended(served_facts(answer, self._name))
         return "models" in _json_object(answer)
 
     async def _read(self, wire: HttpClient, url: str, body: bytes = b"") -> bytes:
-        """Return the body of the answer; empty if it is an error."""
-        asked = HttpRequest(url=url, headers=self._endpoint.headers, body=body, deadlines=Deadlines())
-        read = bytearray()
-        async with (wire.post if body else wire.get)(asked) as answer:
-            while (chunk := await answer.read()) and len(read) < MAX_BODY_BYTES:
-                read += chunk
-        return bytes(read) if answer.status == 200 else b""
+        status, answer = await read_page(self._endpoint, wire, url, body)
+        return answer if status == 200 else b""
+
+
+async def read_page(endpoint: Endpoint, wire: HttpClient, url: str, body: bytes = b"") -> tuple[int, bytes]:
+    """Return the status and the body of what an endpoint has at a URL; ModelError if it cannot be reached."""
+    asked = HttpRequest(url=url, headers=endpoint.headers, body=body, deadlines=Deadlines())
+    read = bytearray()
+    async with (wire.post if body else wire.get)(asked) as answer:
+        while (chunk := await answer.read()) and len(read) < MAX_BODY_BYTES:
+            read += chunk
+    return answer.status, bytes(read)
+
+
+async def offered_models(endpoint: Endpoint, wire: HttpClient) -> Mapping[str, ServerFacts]:
+    """Return the models that an endpoint lists, by name, with what it says of each; nothing if it has no list.
+
+    ModelError if it cannot be reached or refuses the key.
+    """
+    try:
+        async with asyncio.timeout(LIST_S):
+            found = await _listed_at(endpoint, endpoint.models_url, wire)
+            # LM Studio says more of its models here, and which of them make embeddings.
+            for url in (each for each in endpoint.window_urls if each.endswith("/v0/models")):
+                more = await _listed_at(endpoint, url, wire)
+                found |= {name: found[name].extended(facts) for name, facts in more.items() if name in found}
+    except TimeoutError as error:
+        raise ModelError(f"no answer within {LIST_S:.0f} s", "Is the server running?") from error
+    return found
+
+
+async def _listed_at(endpoint: Endpoint, url: str, wire: HttpClient) -> dict[str, ServerFacts]:
+    status, body = await read_page(endpoint, wire, url)
+    if status in {401, 403}:
+        raise ModelError("the key is refused", "Set another key.")
+    if status != 200:
+        return {}
+    return {
+        name: listed_facts(each) for each in listed_models(body) if isinstance(name := each.get("id"), str) and name
+    }
 
 
 def served_facts(body: bytes, name: str) -> ServerFacts:
     """Return what a local server's answer says of the model `name`."""
     # Ollama's tag `latest` may be left out.
     names = {name, f"{name}:latest"}
-    mine = next((one for one in _listed(body) if names & {str(one.get(key)) for key in _NAMES}), None)
-    return _own_facts(_json_object(body)) if mine is None else _listed_facts(mine)
+    mine = next((one for one in listed_models(body) if names & {str(one.get(key)) for key in _NAMES}), None)
+    return _own_facts(_json_object(body)) if mine is None else listed_facts(mine)
 
 
 def _json_object(body: bytes) -> Mapping[str, Any]:
@@ -144,7 +177,8 @@ def _json_object(body: bytes) -> Mapping[str, Any]:
     return _fields(value)
 
 
-def _listed(body: bytes) -> Sequence[Mapping[str, Any]]:
+def listed_models(body: bytes) -> Sequence[Mapping[str, Any]]:
+    """Return the models in a list, as the server describes each."""
     answer = _json_object(body)
     return [_fields(each) for key in ("data", "models") for each in _items(answer.get(key))]
 
@@ -165,7 +199,8 @@ def _own_facts(answer: Mapping[str, Any]) -> ServerFacts:
     )
 
 
-def _listed_facts(model: Mapping[str, Any]) -> ServerFacts:
+def listed_facts(model: Mapping[str, Any]) -> ServerFacts:
+    """Return the facts of a model in a list."""
     sizes = [size for size in _SIZES if "state" not in model or size == "loaded_context_length"]
     found = (_count(model.get(size), MIN_WINDOW) for size in sizes)
     mistral, openrouter = _fields(model.get("capabilities")), _items(model.get("supported_parameters"))
@@ -175,6 +210,7 @@ def _listed_facts(model: Mapping[str, Any]) -> ServerFacts:
         window=next(filter(None, found), None),
         tools="tools" in openrouter if openrouter else _flag(mistral.get("function_calling")),
         images=kind if kind is not None else "image" in kinds if kinds else _flag(mistral.get("vision")),
+        chat=False if model.get("type") == "embeddings" else None,  # LM Studio
     )
 
 

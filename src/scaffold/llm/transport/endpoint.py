@@ -47,6 +47,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """To be tried when the server refuses a request; the first only spells calls and results in another way."""
     window_urls: tuple[str, ...] = ()
     """Where a local server may report facts of the model, likeliest first; empty for providers."""
+    models_url: str = ""
+    """Where the models are listed; empty if nowhere."""
     login: TokenSource | None = None
     """The login whose tokens go with each request; None if `headers` contain the key."""
 
@@ -86,7 +88,8 @@ def _anthropic_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoin
     headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
     if thinking_support("anthropic", model.name).form == "budget":
         headers["anthropic-beta"] = INTERLEAVED_THINKING
-    return _make_endpoint(model, base, headers, AnthropicCodec())
+    endpoint = _make_endpoint(model, base, headers, AnthropicCodec())
+    return msgspec.structs.replace(endpoint, models_url=f"{base}/v1/models?limit=1000")
 
 
 def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
@@ -95,8 +98,15 @@ def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     return base, {"Authorization": f"Bearer {key}"}
 
 
+def _openai_endpoint(model: ModelName, environ: Mapping[str, str], codec: Codec) -> Endpoint:
+    base, headers = _openai_access(environ)
+    where, _, query = base.partition("?")
+    listed = f"{where}/models{query and f'?{query}'}"
+    return msgspec.structs.replace(_make_endpoint(model, base, headers, codec), models_url=listed)
+
+
 def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    endpoint = _make_endpoint(model, *_openai_access(environ), ChatCodec())
+    endpoint = _openai_endpoint(model, environ, ChatCodec())
     # OpenAI itself takes all that its wire has.
     forms = SYSTEM_FORMS if environ.get("OPENAI_BASE_URL") else ()
     plainer = tuple(ChatCodec(system=form, one_call=True) for form in forms)
@@ -125,6 +135,7 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     return msgspec.structs.replace(
         endpoint,
         fallback_codecs=tuple(ChatCodec(local=True, system=form, one_call=True) for form in SYSTEM_FORMS[1:]),
+        models_url=f"{base}/models",
         window_urls=(
             f"{root}/props?model={quote(model.name)}",  # llama.cpp; only one that serves several reads the name
             f"{base}/models",  # vLLM, SGLang
@@ -136,7 +147,7 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
     "anthropic": _anthropic_endpoint,
-    "openai": lambda model, environ: _make_endpoint(model, *_openai_access(environ), ResponsesCodec()),
+    "openai": lambda model, environ: _openai_endpoint(model, environ, ResponsesCodec()),
     "openai-chat": _chat_endpoint,
     "codex": _codex_endpoint,
     "local": _local_endpoint,

@@ -160,6 +160,12 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     """Whether a reply may have several calls."""
     system_role: bool | None = None
     images: bool | None = None
+    chat: bool | None = None
+    """Whether it answers at all; one that makes embeddings does not."""
+
+    def extended(self, said: "ServerFacts") -> "ServerFacts":
+        """Return these facts with what was said later."""
+        return structs.replace(self, **{name: fact for name, fact in structs.asdict(said).items() if fact is not None})
 
     @property
     def text(self) -> str:
