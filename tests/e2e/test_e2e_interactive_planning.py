@@ -116,7 +116,7 @@ def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario,
     screen = terminal("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
     screen.wait_for(IDLE)
     screen.type_line("/help")
-    screen.wait_for(r"/goals +the goals of the run")
+    screen.wait_for(r"/goals \[GOAL\] +the goals of the run")
     screen.type_line("/agents")
     screen.wait_for(r"There is no run yet")
     screen.type_line("write something")

@@ -177,7 +177,10 @@ def test_slash_commands_do_the_same_as_the_command(scenario):
     assert "/memory edit ID FIELD VALUE" in scenario.scaffold("ralph", "/memory help").stdout
     assert "port 1" in scenario.scaffold("ralph", f"/memory edit {memory} text Redis is on port 1").stdout
     assert "(unconfirmed)" in scenario.scaffold("ralph", f"/memory edit {memory} state unconfirmed").stdout
-    for wrong in ("/memory bogus", f"/memory edit {memory} colour red", "/memory show", "/memory list nothing"):
+    # What lacks its arguments, or is asked for help, explains itself and changes nothing.
+    for asked, said in (("/memory edit", "state: active, unconfirmed"), ("/memory add ?", "/memory add TEXT")):
+        assert said in scenario.scaffold("ralph", asked, code=0).stdout
+    for wrong in ("/memory bogus", f"/memory edit {memory} colour red", "/memory show a b", "/memory list nothing"):
         answer = scenario.scaffold("ralph", wrong)
         assert (answer.returncode, answer.stdout) == (64, ""), wrong
         assert answer.stderr.count("\n") == 2

@@ -33,8 +33,8 @@ def scenario(tmp_path):
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("/help", "/tasks [list | ready | show N]"),
-        ("/tasks", "[x] 1. first\n[ ] 2. second\n1 of 2 completed\n"),
+        ("/help", "/tasks [list | ready | show ID]"),
+        ("/goals", "goal: do things\n[x] 1. first\n[ ] 2. second\n1 of 2 completed\n"),
         ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
         ("/resume", "do things"),
         ("/export", "written to "),
@@ -66,8 +66,9 @@ def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario):
 @pytest.mark.parametrize(
     ("args", "what"),
     [
-        (["/tasks"], "no conversation is selected"),
-        (["-c", "/tasks show 9"], "there is no task 9"),
+        (["/goals"], "no conversation is selected"),
+        (["-c", "/goals show 9"], "there is no step 9"),
+        (["/tasks show 9"], "there is no item `9`"),
         (["-c", "/effort most"], "there is no effort `most`"),
         (["-c", "/undo"], "this command works only in the REPL"),
         (["-c", "/export README.md"], "never overwritten"),

@@ -58,8 +58,8 @@ def test_a_conversation_is_chosen_in_the_repl_and_the_line_works_afterwards(scen
     screen.send("beans" + ENTER)
     screen.wait_for("Resuming: count the beans")
     screen.wait_for(IDLE)
-    screen.type_line("/tasks")
-    screen.wait_for("has no task list")
+    screen.type_line("/goals")
+    screen.wait_for("The agent has no steps")
     assert "there is no conversation" not in screen.text
 
 

@@ -337,8 +337,7 @@ class Session:
         for notice in attached.notices:
             self._tell_user(notice)
         # What hooks add, and what was piped in beside a message, is for the model.
-        added = Text(self._redactor.clean(material), "note" if words.strip() else "")
-        parts = (*attached.parts, added)
+        parts = (*attached.parts, Text(self._redactor.clean(material), "note" if words.strip() else ""))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
     def _approval_decided(self, approval: ApprovalOutcome) -> None:

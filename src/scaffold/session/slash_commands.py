@@ -37,6 +37,7 @@ from scaffold.session.slash.queries import (
     subagent_usage,
 )
 from scaffold.session.slash.syntax import (
+    ASKS_FOR_HELP,
     COMMANDS,
     Clear,
     Command,
@@ -57,10 +58,10 @@ from scaffold.session.slash.syntax import (
     ShowCost,
     ShowDiff,
     ShowEffort,
+    ShowGoals,
     ShowMode,
     ShowModels,
     ShowPlugins,
-    ShowTasks,
     ShowText,
     ShowTools,
     SwitchEffort,
@@ -112,7 +113,7 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
             | ShowModels()
             | ShowMode()
             | ShowEffort()
-            | ShowTasks()
+            | ShowGoals()
             | ShowAgents()
             | ShowCost()
             | ShowTools()
@@ -147,6 +148,8 @@ async def _memory_text(words: Sequence[str], target: SlashTarget, width: int) ->
     redactor = redactor_for(os.environ, options.cwd)
     embedding = EmbedderSource(options.embedding, target.store, redactor)
     access = MemoryAccess(cwd=options.cwd, store=target.store, redactor=redactor, embedding=embedding)
+    if list(words[1:]) in ASKS_FOR_HELP:
+        words = ("help", words[0])
     with importing():
         from scaffold.session.memory.commands import run_memory_command
     return (await run_memory_command(words, access, width)).text
@@ -232,7 +235,7 @@ def _conversation_info(
             return ConversationInfo(
                 model=target.model, models=_known_models(), width=width, now=SystemClock().now(), commands=commands
             )
-        case ShowMode() | ShowEffort() | ShowTasks() | ShowAgents() | ShowCost():
+        case ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost():
             return _stored_info(target, _require_conversation(target), width)
         case ShowTools() | ShowContext():
             raise _needs_repl()
@@ -243,11 +246,13 @@ def _conversation_info(
 def _session_info(target: CurrentConversation, width: int, commands: Sequence[CommandSyntax]) -> ConversationInfo:
     session = target.session
     subagents, usage = session.peers.subagents(), session.usage_counter.usage
+    stored = target.store.conversations.get(session.open_conversation.id)
     return ConversationInfo(
         model=session.model,
         models=_known_models(),
         mode=session.modes.current,
         effort=session.agent.effort,
+        request=stored.title if stored else "",
         todos=session.todos.entries,
         subagents=subagents,
         spending=UsageSummary(
@@ -276,6 +281,7 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
         models=_known_models(),
         mode=state.mode,
         effort=stored_effort(target.store, stored.id) or target.options.effort,
+        request=stored.title,
         todos=state.todos.entries,
         subagents=subagents,
         spending=UsageSummary(total=stored.usage, agents=subagent_usage(subagents)),

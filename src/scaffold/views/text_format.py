@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len, chop_cells, set_cell_size, split_text
@@ -86,6 +86,25 @@ def _line_pieces(text: str, width: int, *, break_words: bool) -> Iterator[tuple[
             begin, *rest = chop_cells(part, max(1, width))
             yield space, begin
             yield from (("", each) for each in rest)
+
+
+def two_columns(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
+    """Yield rows of two columns; the second goes below the first on a narrow screen or after a long name."""
+    first = max((len(name) for name, _ in rows), default=0)
+    if first + 24 > width:
+        for name, text in rows:
+            yield f"{indent}{name}"
+            yield from wrapped_lines(text, width, indent=f"{indent}    ")
+        return
+    for name, text in rows:
+        head, *more = wrapped_lines(text, width - first - len(indent) - 2) or [""]
+        yield f"{indent}{name:<{first}}  {head}".rstrip()
+        yield from (f"{indent}{'':<{first}}  {line}" for line in more)
+
+
+def wrapped_lines(text: str, width: int, *, indent: str = "") -> list[str]:
+    """Return the lines of a text, each indented."""
+    return [indent + line for line in wrap_text(text, max(20, width - len(indent)))]
 
 
 def format_duration(length: timedelta) -> str:

@@ -153,7 +153,9 @@ def test_a_planner_is_shown_and_not_as_running_once_it_died_with_its_owner(conte
 def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
     """SC-19: and not nothing."""
     picture = msgspec.structs.replace(read_run_view(context, make_run(context, plan)), goals=())
-    assert format_goals(picture, Layout()) == format_tasks(picture, (), Layout()) == snapshot("There is no plan yet.")
+    assert (
+        format_goals(picture, (), Layout()) == format_tasks(picture, (), Layout()) == snapshot("There is no plan yet.")
+    )
 
 
 def test_slash_commands_use_the_same_words(context, run, scaffold):

@@ -56,6 +56,6 @@ async def test_an_answer_to_an_expired_question_is_refused_with_what_to_do(harne
 
 async def test_bad_input_is_an_error_of_the_user(harness):
     await waiting(harness, "question", {"question": "Which word?"})
-    for words in (["answer"], ["answer", "question-1"], ["approve", "question-1"], ["reject", "zzz"]):
+    for words in (["answer", "question-1"], ["approve", "question-1"], ["reject", "zzz"]):
         with pytest.raises(UsageError):
             decide(harness.context, words[0], words[1:])

@@ -69,7 +69,7 @@ COMPLETED = {
     "/qu": ["/quit"],
     "/mode ": ["plan"],
     "/MODE PL": ["plan"],
-    "/tasks r": ["ready"],
+    "/goals r": ["ready"],
     "/cost x": [],
     "say /mo": [],
     "/usr/bin": [],

@@ -25,9 +25,9 @@ from scaffold.session.slash.syntax import (
     ShowAgents,
     ShowContext,
     ShowCost,
+    ShowGoals,
     ShowMode,
     ShowModels,
-    ShowTasks,
     ShowTools,
 )
 from scaffold.store.user.conversations import StoredConversation
@@ -65,13 +65,7 @@ def subagent(number, **changes):
 
 
 def answer(inquiry, **changes):
-    fields = {
-        "model": "b",
-        "models": ["a", "b"],
-        "mode": "plan",
-        "spending": UsageSummary(total=USED),
-        "rules": RuleSet(),
-    }
+    fields = {"model": "b", "mode": "plan", "spending": UsageSummary(total=USED), "rules": RuleSet()}
     return answer_query(inquiry, ConversationInfo(**{**fields, "now": NOW, "width": 80, **changes}))
 
 
@@ -103,19 +97,20 @@ def test_help_fits_the_width():
         assert all(len(line) <= max(34, width) for line in lines)
 
 
-def test_tasks_are_listed_completely_ready_ones_only_or_singly():
-    """RA-18: list, ready, show."""
-    assert answer(ShowTasks(), todos=TODOS).split("\n") == [
+def test_the_steps_to_a_goal_are_listed_completely_ready_ones_only_or_singly():
+    """RA-18, SC-19: list, ready, show."""
+    assert answer(ShowGoals(), todos=TODOS, request="mend\nit").split("\n") == [
+        "goal: mend it",
         "[x] 1. first",
         "[>] 2. second (high)",
         "[ ] 4. third",
         "1 of 3 completed",
     ]
-    assert answer(ShowTasks("ready"), todos=TODOS).split("\n")[0] == "[ ] 4. third"
-    assert "status in_progress, priority high" in answer(ShowTasks("show", 2), todos=TODOS)
-    with pytest.raises(UsageError, match="no task 3"):
-        answer(ShowTasks("show", 3), todos=TODOS)
-    assert answer(ShowTasks("ready"), todos=TODOS[:1]) == snapshot("No task is pending.")
+    assert answer(ShowGoals("ready"), todos=TODOS).split("\n")[0] == "[ ] 4. third"
+    assert "status in_progress, priority high" in answer(ShowGoals("show", 2), todos=TODOS)
+    with pytest.raises(UsageError, match="no step 3"):
+        answer(ShowGoals("show", 3), todos=TODOS)
+    assert answer(ShowGoals("ready"), todos=TODOS[:1]) == snapshot("No step is pending.")
 
 
 def test_subagents_are_listed_and_shown():

@@ -13,15 +13,16 @@ from scaffold.session.slash.syntax import (
     ShowCost,
     ShowDiff,
     ShowEffort,
+    ShowGoals,
     ShowMode,
     ShowModels,
-    ShowTasks,
     ShowText,
     ShowTools,
     SwitchEffort,
     SwitchMode,
     SwitchModel,
     Undo,
+    item_command,
     parse_slash,
     with_own_commands,
 )
@@ -40,10 +41,10 @@ def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command():
         "/effort high": SwitchEffort("high"),
         "/mode": ShowMode(),
         "/mode plan": SwitchMode("plan"),
-        "/tasks": ShowTasks(),
-        "/tasks list": ShowTasks(),
-        "/tasks Ready": ShowTasks("ready"),
-        "/tasks show 12": ShowTasks("show", 12),
+        "/goals": ShowGoals(),
+        "/goals list": ShowGoals(),
+        "/goals Ready": ShowGoals("ready"),
+        "/goals show 12": ShowGoals("show", 12),
         "/agents": ShowAgents(),
         "/agents show sub-1": ShowAgents("sub-1"),
         "/cost": ShowCost(),
@@ -80,9 +81,9 @@ def test_an_unknown_command_suggests_the_nearest_spelling():
         ("/model a b", "`/model a b`", "Usage: `/model [NAME]`."),
         ("/model a\n\nb", "`/model a b`", "Usage: `/model [NAME]`."),
         ("/cost now", "`/cost now`", "Usage: `/cost`."),
-        ("/tasks show", "`/tasks show`", "Usage: `/tasks [list | ready | show N]`."),
-        ("/tasks show x", "`/tasks show x`", "show N"),
-        ("/tasks show 99999999999", "/tasks", "show N"),
+        ("/goals all", "`/goals all`", "Usage: `/goals [list | ready | show N]`."),
+        ("/goals show x", "`/goals show x`", "show N"),
+        ("/goals show 99999999999", "/goals", "show N"),
         ("/agents sub-1", "`/agents sub-1`", "Usage: `/agents [show ID]`."),
         (f"/quit {'x' * 100}", "`/quit` has invalid arguments", "Usage: `/quit`."),
     ]
@@ -94,19 +95,36 @@ def test_an_unknown_command_suggests_the_nearest_spelling():
     ] == []
 
 
-def test_every_command_in_the_table_parses_as_it_is_shown():
-    assert [each for each in COMMANDS if isinstance(parse_slash(f"/{each.name}"), InvalidCommand | None)] == []
+def test_every_command_in_the_table_works_or_explains_itself_without_its_arguments():
+    """RA-18, SC-19: by the table, so also one that is added to it."""
+    table = (
+        *COMMANDS,
+        item_command(" ".join),
+        CommandSyntax("needy", "wants a word", lambda words: Help() if words else None),
+    )
+    for each in table:
+        bare, *asked = (parse_slash(f"/{each.name}{more}", table) for more in ("", " ?", " --help", " -h"))
+        assert not isinstance(bare, InvalidCommand | None), each.name
+        texts = {command.text() for command in asked}
+        assert texts == {each.explain()}, each.name
+        assert each.usage in each.explain()
+        # A single one of its words that wants others explains itself, too; rubbish names the usage.
+        for word in each.completions:
+            assert not isinstance(parse_slash(f"/{each.name} {word}", table), InvalidCommand | None), (each.name, word)
+        rubbish = parse_slash(f"/{each.name} {'rubbish ' * 3}", table)
+        assert not isinstance(rubbish, InvalidCommand) or each.usage in rubbish.fix
+    assert parse_slash("/needy", table).text() == "/needy: wants a word."
     assert [each for each in COMMANDS if bool(each.words) != (" " in each.usage)] == []
 
 
 def test_a_client_has_commands_of_its_own_which_come_before_those_of_the_table():
     """RA-18, SC-19."""
-    own = CommandSyntax(name="tasks", words="[GOAL]", summary="", read=lambda words: ShowText(lambda: "+".join(words)))
+    own = CommandSyntax(name="goals", words="[GOAL]", summary="", read=lambda words: ShowText(lambda: "+".join(words)))
     commands = with_own_commands((own,))
-    assert [each for each in commands if each.name == "tasks"] == [own]
+    assert [each for each in commands if each.name == "goals"] == [own]
     assert len(commands) == len(COMMANDS)
-    assert parse_slash("/Tasks my  goal", commands).text() == "my+goal"
-    assert parse_slash(" /tasks my goal", commands) is None, "a line with a space before it is for the model"
+    assert parse_slash("/Goals my  goal", commands).text() == "my+goal"
+    assert parse_slash(" /goals my goal", commands) is None, "a line with a space before it is for the model"
     assert parse_slash("/help", commands) == Help()
 
 

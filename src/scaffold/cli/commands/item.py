@@ -12,10 +12,18 @@ from scaffold.cli.commands.knowledge_stores import refuse_secrets, repository_st
 from scaffold.cli.commands.learn import add as learn
 from scaffold.cli.commands.learn import concepts, context
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.item_text import item_json, item_line, item_lines
+from scaffold.cli.render.item_text import (
+    NO_ITEMS,
+    find_item,
+    item_json,
+    item_line,
+    item_lines,
+    items_text,
+    most_urgent_first,
+)
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import NotInRepository, UsageError
 from scaffold.core.ids import ActionKey
 from scaffold.core.printable_text import count_of, one_line, printable
 from scaffold.core.work_item import DEFAULT_PRIORITY, LAST_PRIORITY, ItemStatus, WorkItem
@@ -27,13 +35,17 @@ from scaffold.run.item_changes import MAX_LOG_CHARS, ItemChange, add_item, chang
 from scaffold.store.database import Store
 from scaffold.views.store_reader import StoreReader, find_run
 
-MAX_KNOWN = 5
 run_option = click.option("--run", metavar="RUN", help="The run of the action; default: the latest.")
 priority_type = click.IntRange(0, LAST_PRIORITY)
 
-NOTHING = (
-    "There are no items yet. `scaffold item add TITLE` adds one; agents file what they find outside of their task."
-)
+
+def items_here(words: Sequence[str]) -> str:
+    """Return what `/tasks WORDS` says of the items of the repository here."""
+    try:
+        with repository_store_if_any(WallClock()) as store:
+            return click.unstyle(items_text(words, store, layout_for(sys.stdout)))
+    except NotInRepository:
+        return "There are no items here: they belong to a repository, and this folder is in none."
 
 
 class ItemGroup(click.Group):
@@ -82,7 +94,7 @@ def list_items(
         return is_asked and project in {None, each.project} and (label is None or label in each.labels)
 
     def listed(known: Items) -> Sequence[WorkItem]:
-        return sorted(filter(fits, known.values()), key=lambda each: (each.priority, each.created_at, each.id))
+        return most_urgent_first(filter(fits, known.values()))
 
     _print_items(listed, as_json=as_json)
 
@@ -108,7 +120,7 @@ def show(name: str, *, as_json: bool) -> None:
     """Show one item with its links and its log."""
     with repository_store_if_any(WallClock()) as store:
         known = store.work_items.all() if store else {}
-        found = _find_item(known, name)
+        found = find_item(known, name)
         log = store.work_items.logs(found.id) if store else ()
     if as_json:
         print_json({**item_json(found, known), "log": [{"at": each.at, "text": each.text} for each in log]})
@@ -142,16 +154,16 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
             description=printable(given["description"].strip()),
             kind="epic" if epic else "task",
             priority=given["priority"],
-            parent=_find_item(known, given["parent"]).id if given["parent"] is not None else None,
+            parent=find_item(known, given["parent"]).id if given["parent"] is not None else None,
             project=given["project"].strip(),
             labels=tuple(dict.fromkeys(each.strip().removeprefix("#") for each in given["labels"])),
-            blocked_by=tuple(dict.fromkeys(_find_item(known, each).id for each in given["blocked_by"])),
+            blocked_by=tuple(dict.fromkeys(find_item(known, each).id for each in given["blocked_by"])),
             run=run,
             action=action,
             created_at=now,
             updated_at=now,
         )
-        blocks = tuple(dict.fromkeys(_find_item(known, each).id for each in given["blocks"]))
+        blocks = tuple(dict.fromkeys(find_item(known, each).id for each in given["blocks"]))
         stored = _require_stored(add_item(store, new, blocks=blocks))
         _print_changed(store, [stored], as_json=as_json)
 
@@ -229,8 +241,8 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
     refuse_secrets(*(each for each in texts if each is not None))
 
     def edited(item: WorkItem, known: Items) -> WorkItem:
-        blockers = [*item.blocked_by, *(_find_item(known, each).id for each in given["blocked_by"])]
-        freed = {_find_item(known, each).id for each in given["not_blocked_by"]}
+        blockers = [*item.blocked_by, *(find_item(known, each).id for each in given["blocked_by"])]
+        freed = {find_item(known, each).id for each in given["not_blocked_by"]}
         labels = [*item.labels, *(each.strip().removeprefix("#") for each in given["labels"])]
         parent = given["parent"]
         return structs.replace(
@@ -239,7 +251,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
             description=item.description if given["description"] is None else printable(given["description"].strip()),
             project=item.project if given["project"] is None else given["project"].strip(),
             priority=item.priority if given["priority"] is None else given["priority"],
-            parent=item.parent if parent is None else _find_item(known, parent).id if parent else None,
+            parent=item.parent if parent is None else find_item(known, parent).id if parent else None,
             blocked_by=tuple(each for each in dict.fromkeys(blockers) if each not in freed),
             labels=tuple(each for each in dict.fromkeys(labels) if each not in given["unlabel"]),
         )
@@ -270,7 +282,7 @@ def _print_items(listed: Callable[[Items], Sequence[WorkItem]], *, as_json: bool
     elif shown:
         click.echo("\n".join(line for each in shown for line in item_line(each, known, layout)))
     else:
-        print_text(f"None of {count_of(len(known), 'item')} fits." if known else NOTHING)
+        print_text(f"None of {count_of(len(known), 'item')} fits." if known else NO_ITEMS)
 
 
 def _find_action(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
@@ -293,7 +305,7 @@ def _change_items(
 ) -> None:
     with nullcontext(store) if store is not None else repository_store(WallClock()) as opened:
         known = opened.work_items.all()
-        found = dict.fromkeys(_find_item(known, name).id for name in names)
+        found = dict.fromkeys(find_item(known, name).id for name in names)
         changed = [_require_stored(change_item(opened, each, change, log)) for each in found]
         _print_changed(opened, changed, as_json=as_json)
 
@@ -304,16 +316,6 @@ def _print_changed(store: Store, items: Sequence[WorkItem], *, as_json: bool) ->
         print_json({"items": [item_json(known[each.id], known) for each in items]})
     else:
         print_text("\n".join(f"{each.id}  {each.status}  {each.title}" for each in items))
-
-
-def _find_item(known: Items, name: str) -> WorkItem:
-    found = [item for item in known.values() if name.strip() and item.id.startswith(name.strip())]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = ", ".join(each.id for each in found[:MAX_KNOWN])
-        raise UsageError(f"{quoted(name)} is the start of several items", f"Say which: {ids}.")
-    raise UsageError(f"there is no item {quoted(name)}", "`scaffold item list --all` lists them.")
 
 
 def _require_stored(item: WorkItem | str) -> WorkItem:

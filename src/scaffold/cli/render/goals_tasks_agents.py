@@ -28,9 +28,10 @@ STATE_MARKS: Mapping[str, str] = {"done": "completed", "waiting_approval": "bloc
 """The status with the same mark, for agent states that are not a status."""
 
 
-def goals_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
-    """Return the goals of a run with the facts that hold, their evidence, and what is missing."""
-    return format_goals(read_run_view(reader, run), layout)
+def goals_text(reader: StoreAccess, run: Run, layout: Layout, goal: Goal | None = None) -> str:
+    """Return the goals of a run, or one, with the facts that hold, their evidence, and what is missing."""
+    view = read_run_view(reader, run)
+    return format_goals(view, [each for each in view.goals if goal is None or each.id == goal.id], layout)
 
 
 def tasks_text(reader: StoreAccess, run: Run, layout: Layout, goal: Goal | None = None) -> str:
@@ -44,9 +45,9 @@ def agents_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
     return format_agents(read_processes(reader, run), reader.clock.now(), layout)
 
 
-def format_goals(view: RunView, layout: Layout) -> str:
-    """Return the goals of a view as text."""
-    return "\n\n".join("\n".join(_goal_lines(view, goal, layout)) for goal in view.goals) or NO_PLAN
+def format_goals(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:
+    """Return these goals as text."""
+    return "\n\n".join("\n".join(_goal_lines(view, goal, layout)) for goal in goals) or NO_PLAN
 
 
 def format_tasks(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:

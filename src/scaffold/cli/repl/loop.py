@@ -51,7 +51,7 @@ from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import subagent_usage
-from scaffold.session.slash.syntax import COMMANDS, Command, CommandSyntax, Resume, SendPrompt, parse_slash
+from scaffold.session.slash.syntax import Command, CommandSyntax, Resume, SendPrompt, parse_slash
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
@@ -74,7 +74,7 @@ class ReplProfile(Struct, frozen=True, kw_only=True):
     """The differences between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
 
     name: str = "ralph"
-    commands: Sequence[CommandSyntax] = COMMANDS
+    commands: Sequence[CommandSyntax]
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
     """Returns whether the agent gets a tool that every session has."""
     extra_tools: tuple[Tool, ...] = ()
@@ -90,7 +90,7 @@ async def run_repl(
     store: UserStore,
     stored: StoredConversation | None,
     model: str,
-    profile: ProfileFactory = lambda _: ReplProfile(),
+    profile: ProfileFactory,
     *,
     plain: bool = False,
 ) -> int:

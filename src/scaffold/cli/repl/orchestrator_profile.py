@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
 from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.item_text import items_text
 from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
@@ -36,7 +37,7 @@ from scaffold.orchestrator.user_control.inbox_decisions import DECISION_LIFETIME
 from scaffold.orchestrator.user_control.open_run import RunInput, reconfigure_run, start_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
-from scaffold.session.slash.syntax import CommandSyntax, ShowText, with_own_commands
+from scaffold.session.slash.syntax import CommandSyntax, ShowText, TasksView, item_command, with_own_commands
 from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.name_lookup import find_goal
 from scaffold.views.run_view import requesters_by_item
@@ -44,6 +45,7 @@ from scaffold.views.store_reader import latest_run
 from scaffold.views.text_format import brief
 
 CLEAR = "/clear"
+TASKS = "the actions of the run as a tree: status, effects, results; the items outside of it"
 NO_RUN = "There is no run yet: describe what to do."
 NOTHING_YET = "There is nothing to show yet."
 NOTHING = "Nothing is waiting for you."
@@ -57,13 +59,15 @@ def orchestrator_profile(context: RunContext, flags: RunFlags, repl: Repl) -> Re
         name="scaffold",
         commands=with_own_commands(
             (
-                _read_command("goals", "", "the goals of the run: what holds and what is missing", control.goals),
-                _read_command("tasks", "[GOAL]", "its actions as a tree: status, effects, results", control.tasks),
+                _read_command("goals", "[GOAL]", "the goals of the run: what holds and what is missing", control.goals),
+                item_command(control.tasks, more="GOAL | ", what=TASKS),
                 _read_command("agents", "", "its processes: what each does and what it costs", control.agents),
                 _read_command("inbox", "", "what waits for you: approvals and questions", control.inbox),
-                _read_command("approve", "ID [WHY]", "approve a request or a change", control.approve),
+                _read_command(
+                    "approve", "ID [WHY]", "approve a request or a change; /inbox shows its ID", control.approve
+                ),
                 _read_command("reject", "ID [WHY]", "reject it; its agent reads why", control.reject),
-                _read_command("answer", "ID TEXT", "answer a question", control.answer),
+                _read_command("answer", "ID TEXT", "answer a question; /inbox shows its ID", control.answer),
             )
         ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
@@ -81,16 +85,26 @@ class RunControl:
         self._repl = repl
         self._run_id: RunId | None = None
 
-    def goals(self, _: str) -> str:
-        """Return the goals of the run."""
-        return self._run_text(lambda run: goals_text(self.context, run, layout_for(sys.stdout)))
-
-    def tasks(self, goal: str) -> str:
-        """Return the actions of the run, or of one goal; ScaffoldError if there is no such goal."""
+    def goals(self, goal: str) -> str:
+        """Return the goals of the run, or one of them; ScaffoldError if there is no such goal."""
         layout = layout_for(sys.stdout)
         return self._run_text(
+            lambda run: goals_text(self.context, run, layout, find_goal(self.context, run, goal) if goal else None)
+        )
+
+    def tasks(self, words: Sequence[str]) -> str:
+        """Return the actions of the run, or of one goal, and the items; ScaffoldError if there is no such goal."""
+        layout, store = layout_for(sys.stdout), self.context.store
+        if words and words[0] in get_args(TasksView):
+            return click.unstyle(items_text(words, store, layout))
+        goal = words[0] if words else ""
+        tree = self._run_text(
             lambda run: tasks_text(self.context, run, layout, find_goal(self.context, run, goal) if goal else None)
         )
+        items = (
+            [] if goal or not store.work_items.all() else ["Items outside of the plan:", items_text((), store, layout)]
+        )
+        return click.unstyle("\n".join([tree, *([""] if items else []), *items]))
 
     def agents(self, _: str) -> str:
         """Return the processes of the run."""
@@ -193,8 +207,9 @@ class RunControl:
 
 
 def _read_command(name: str, words: str, summary: str, answer: Callable[[str], str]) -> CommandSyntax:
-    def read(arguments: Sequence[str]) -> ShowText:
-        return ShowText(lambda: answer(" ".join(arguments)))
+    def read(arguments: Sequence[str]) -> ShowText | None:
+        lacks, exceeds = not arguments and words[:1] not in {"", "["}, bool(arguments) and not words
+        return None if lacks or exceeds else ShowText(lambda: answer(" ".join(arguments)))
 
     return CommandSyntax(name=name, words=words, summary=summary, read=read)
 
@@ -214,8 +229,6 @@ def inbox_text(context: RunContext) -> str:
 
 def decide(context: RunContext, word: Word, arguments: Sequence[str]) -> str:
     """Decide an item as the command of the same name does; return the outcome."""
-    if not arguments:
-        raise UsageError(f"/{word} needs the ID of an item", "/inbox shows what is waiting.")
     name, words = arguments[0], utf8_safe(" ".join(arguments[1:]).strip())
     if word == "answer":
         if not words:

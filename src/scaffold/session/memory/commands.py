@@ -26,23 +26,51 @@ from scaffold.session.memory.index_commands import (
     item_lines,
     newest_items,
 )
+from scaffold.views.text_format import two_columns
 
 MOST_LISTED = 50
 MOST_FOUND = 10
 FIELDS: Mapping[str, Sequence[str]] = {"text": (), "type": get_args(MemoryType), "state": ("active", "unconfirmed")}
 """What can be edited, and the values that it takes; none for any text."""
-HELP = """/memory list [INDEX]            the memories, or what another index has, the newest first
-/memory search QUERY            those that fit, by words and by meaning
-/memory search --index INDEX QUERY   the same in another index
-/memory show ID                 one in full: who said it, since when, what contradicts it
-/memory edit ID FIELD VALUE     change its text, type or state (active, unconfirmed)
-/memory confirm ID...           let what an agent noted count; what is yours, in all folders
-/memory forget ID...            delete for good
-/memory add TEXT                remember something yourself
-/memory documents [QUERY]       the documents; the parts of them that fit a query
-/memory indices                 the indexes, and how full they are
-/memory stats [INDEX]           one of them in numbers
-/memory drop INDEX              delete one that agents have made, with all it has"""
+COMMANDS: Sequence[tuple[str, str]] = (
+    ("list [INDEX]", "the memories, or what another index has, the newest first"),
+    ("search QUERY", "those that fit, by words and by meaning"),
+    ("search --index INDEX QUERY", "the same in another index"),
+    ("show ID", "one in full: who said it, since when, what contradicts it"),
+    ("edit ID FIELD VALUE", "change its text, type or state (active, unconfirmed)"),
+    ("confirm ID...", "let what an agent noted count; what is yours, in all folders"),
+    ("forget ID...", "delete for good"),
+    ("add TEXT", "remember something yourself"),
+    ("documents [QUERY]", "the documents; the parts of them that fit a query"),
+    ("indices", "the indexes, and how full they are"),
+    ("stats [INDEX]", "one of them in numbers"),
+    ("drop INDEX", "delete one that agents have made, with all it has"),
+)
+"""Each command with its arguments, and what it does."""
+
+
+def explained(name: str, width: int) -> MemoryAnswer:
+    """Return how a command is used, or all of them if that is empty; with what it takes, and examples."""
+    rows = [(f"/memory {usage}", about) for usage, about in COMMANDS if name in {"", usage.partition(" ")[0]}]
+    lines = list(two_columns(rows, width, indent=""))
+    if name == "edit":
+        lines += [f"  {field}: {', '.join(values) or 'any words'}" for field, values in FIELDS.items()]
+        lines += [
+            "Examples:",
+            "  /memory edit 3f2a text The tests need Python 3.11",
+            "  /memory edit 3f2a state active",
+        ]
+    if name and " ID" in rows[0][0]:
+        lines.append("`/memory list` shows the IDs; the start of one will do.")
+    return MemoryAnswer("\n".join(lines), {})
+
+
+def _command_to_explain(name: str, rest: Sequence[str]) -> str | None:
+    """Return the command that the user asks about or gives without its arguments; empty for all, None for none."""
+    needs = {usage.partition(" ")[0]: usage.partition(" ")[2] for usage, _ in reversed(COMMANDS)}
+    if name == "help" and len(rest) < 2:
+        return next((each for each in rest if each in needs), "")
+    return name if not rest and needs.get(name, "")[:1] not in {"", "["} else None
 
 
 async def run_memory_command(  # noqa: PLR0911 - one for each
@@ -50,14 +78,14 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
 ) -> MemoryAnswer:
     """Execute `/memory WORDS`; UsageError for an unknown command."""
     name, rest = (words[0].lower(), words[1:]) if words else ("list", ())
+    if (command := _command_to_explain(name, rest)) is not None:
+        return explained(command, width)
     if name == "documents":
         with open_library(access) as library:
             return await passages(library, DOCUMENTS, " ".join(rest)) if rest else document_list(library)
     embedder = access.embedder()
     with open_memories(access.cwd, access.store, access.redactor, create=name == "add", embedder=embedder) as memories:
         match name, rest:
-            case "help", []:
-                return MemoryAnswer(HELP, {})
             case ("list", [] | [_]):
                 return listed(memories, *rest, width=width)
             case "search", [_, *_]:
@@ -91,7 +119,9 @@ def _about_indexes(memories: Memories, name: str, rest: Sequence[str]) -> Memory
 
 
 def _no_command(words: Sequence[str]) -> UsageError:
-    return UsageError(f"`/memory {printable(' '.join(words))[:60]}` is not a command", "`/memory help` lists them.")
+    usages = [f"`/memory {usage}`" for usage, _ in COMMANDS if words and usage.partition(" ")[0] == words[0].lower()]
+    fix = f"Usage: {' or '.join(usages)}." if usages else "`/memory help` lists them."
+    return UsageError(f"`/memory {printable(' '.join(words))[:60]}` is not a command", fix)
 
 
 def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int = MOST_LISTED) -> MemoryAnswer:

@@ -1,7 +1,7 @@
 """The text of slash commands that only show something; no model is asked, and nothing is changed."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import assert_never, get_args
 
@@ -13,7 +13,7 @@ from scaffold.agent.modes import MODES
 from scaffold.core.conversation import Todo, TodoStatus
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.printable_text import count_of, format_usd, one_line
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 from scaffold.llm.registry.cards import model_card
@@ -28,14 +28,22 @@ from scaffold.session.slash.syntax import (
     ShowContext,
     ShowCost,
     ShowEffort,
+    ShowGoals,
     ShowMode,
     ShowModels,
-    ShowTasks,
     ShowTools,
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
-from scaffold.views.text_format import clip, format_duration, format_usage, pad, short_duration, wrap_text
+from scaffold.views.text_format import (
+    clip,
+    format_duration,
+    format_usage,
+    pad,
+    short_duration,
+    two_columns,
+    wrapped_lines,
+)
 
 KEY_HELP = (
     ("Enter", "send; while the agent works, your message waits for its next step"),
@@ -76,7 +84,7 @@ class UsageSummary(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-SlashQuery = Help | ShowModels | ShowMode | ShowEffort | ShowTasks | ShowAgents | ShowCost | ShowTools | ShowContext
+SlashQuery = Help | ShowModels | ShowMode | ShowEffort | ShowGoals | ShowAgents | ShowCost | ShowTools | ShowContext
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
@@ -87,6 +95,8 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     """The known ones."""
     mode: str = "default"
     effort: Effort = "auto"
+    request: str = ""
+    """What the user asked for first."""
     todos: Sequence[Todo] = ()
     subagents: Sequence[StoredSubagent] = ()
     spending: UsageSummary = UsageSummary(total=Usage())
@@ -113,8 +123,8 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
             return mode_listing(info.mode, info.width)
         case ShowEffort():
             return effort_text(info.effort, info.model)
-        case ShowTasks():
-            return task_listing(info.todos, query)
+        case ShowGoals():
+            return goal_listing(info.request, info.todos, query)
         case ShowAgents(name=name):
             return agent_listing(info.subagents, name, now=info.now, width=info.width)
         case ShowCost():
@@ -135,11 +145,11 @@ def subagent_usage(subagents: Sequence[StoredSubagent]) -> Usage | None:
 def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: bool) -> str:
     """Return the commands, and the keys of the REPL."""
     rows = [(each.usage, each.summary) for each in commands if interactive or each.in_oneshot]
-    lines = ["Commands:", *_two_columns(rows, width)]
+    lines = ["Commands:", *two_columns(rows, width)]
     if interactive:
-        lines += ["", "Keys:", *_two_columns(KEY_HELP, width)]
+        lines += ["", "Keys:", *two_columns(KEY_HELP, width)]
     return "\n".join(
-        [*lines, "", *_wrapped_lines("Begin with a space to send a line with a slash to the model.", width)]
+        [*lines, "", *wrapped_lines("Begin with a space to send a line with a slash to the model.", width)]
     )
 
 
@@ -152,7 +162,7 @@ def model_listing(current: str, known: Sequence[str]) -> str:
 def mode_listing(current: str, width: int) -> str:
     """Return the modes, one per line, the current one marked."""
     rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
-    return "\n".join([*_two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
+    return "\n".join([*two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
 
 
 def parse_effort(word: str) -> Effort:
@@ -170,18 +180,20 @@ def effort_text(effort: Effort, model: str) -> str:
     return f"effort {effort}: {about.format(model=model)}\nChange it with `/effort LEVEL`: {', '.join(EFFORTS)}."
 
 
-def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
-    """Return the requested entries, one per line; UsageError if there is no entry with that number."""
+def goal_listing(request: str, todos: Sequence[Todo], query: ShowGoals) -> str:
+    """Return what the conversation is about and the steps to it, or some; UsageError if none has that number."""
     if query.view == "show":
         found = next((todo for todo in todos if todo.id == query.number), None)
         if found is None:
-            raise UsageError(f"there is no task {query.number}", "`/tasks` lists them.")
+            raise UsageError(f"there is no step {query.number}", "`/goals` lists them.")
         return f"{_task_line(found)}\nstatus {found.status}, priority {found.priority}"
     wanted = [todo for todo in todos if query.view == "list" or todo.status == "pending"]
+    goal = [f"goal: {one_line(request)}"] if request else []
     if not wanted:
-        return "No task is pending." if todos else "The agent has no task list; it creates one if it needs one."
+        none = "No step is pending." if todos else "The agent has no steps; it lists them if it needs to."
+        return "\n".join([*goal, none])
     done = sum(todo.status == "completed" for todo in todos)
-    return "\n".join([*map(_task_line, wanted), f"{done} of {len(todos)} completed"])
+    return "\n".join([*goal, *map(_task_line, wanted), f"{done} of {len(todos)} completed"])
 
 
 def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
@@ -222,7 +234,7 @@ def cost_report(spending: UsageSummary, width: int) -> str:
     if spending.limit_usd is not None:
         left = "" if spending.left_usd is None else f"{format_usd(max(0.0, spending.left_usd))} left of "
         rows.append(("budget", f"{left}{format_usd(spending.limit_usd)}"))
-    return "\n".join(_two_columns(rows, width, indent=""))
+    return "\n".join(two_columns(rows, width, indent=""))
 
 
 def conversation_listing(found: Sequence[StoredConversation], current: str, *, now: datetime, width: int) -> str:
@@ -253,7 +265,7 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
         names += (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
         rows.append((f"{each}: {decisions[rules.decision_for(each)]}", ", ".join(names)))
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
-    return "\n".join([*_two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
+    return "\n".join([*two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
 
 
 def window_report(use: WindowUse, width: int) -> str:
@@ -265,7 +277,7 @@ def window_report(use: WindowUse, width: int) -> str:
         head = f"{used}; from {COMPACT_ABOVE:.0%} on, the conversation is shortened"
     else:
         head = f"about {total:,} tokens are used; the size of the model's window is unknown"
-    return "\n".join([*_wrapped_lines(head, width), *_two_columns(rows, width)])
+    return "\n".join([*wrapped_lines(head, width), *two_columns(rows, width)])
 
 
 def _window_share(tokens: int, window: int | None) -> str:
@@ -279,21 +291,3 @@ def _task_line(todo: Todo) -> str:
 
 def _agent_duration(agent: StoredSubagent, now: datetime) -> str:
     return format_duration((agent.ended_at or now) - agent.started_at)
-
-
-def _two_columns(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
-    # The second column goes below the first on a narrow screen or after a long name.
-    first = max((len(name) for name, _ in rows), default=0)
-    if first + 24 > width:
-        for name, text in rows:
-            yield f"{indent}{name}"
-            yield from _wrapped_lines(text, width, indent=f"{indent}    ")
-        return
-    for name, text in rows:
-        head, *more = _wrapped_lines(text, width - first - len(indent) - 2) or [""]
-        yield f"{indent}{name:<{first}}  {head}".rstrip()
-        yield from (f"{indent}{'':<{first}}  {line}" for line in more)
-
-
-def _wrapped_lines(text: str, width: int, *, indent: str = "") -> list[str]:
-    return [indent + line for line in wrap_text(text, max(20, width - len(indent)))]

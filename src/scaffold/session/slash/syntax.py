@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -54,8 +55,8 @@ class SwitchEffort(Struct, frozen=True, tag="switch_effort"):
     """A level as typed."""
 
 
-class ShowTasks(Struct, frozen=True, tag="show_tasks"):
-    """Show the agent's todo list: all of it, the entries not started, or one entry."""
+class ShowGoals(Struct, frozen=True, tag="show_goals"):
+    """Show what the conversation is about and the agent's steps: all of them, those not started, or one."""
 
     view: TasksView = "list"
     number: int = 0
@@ -138,7 +139,7 @@ class QuitSession(Struct, frozen=True, tag="quit"):
 
 
 class ShowText(Struct, frozen=True, tag="show_text"):
-    """Show the answer to a command that only one kind of REPL has."""
+    """Show the answer to a command that only one kind of REPL has, or how a command is used."""
 
     text: Callable[[], str]
     """Returns the answer; ScaffoldError if there is none."""
@@ -167,7 +168,7 @@ Command = (
     | SwitchMode
     | ShowEffort
     | SwitchEffort
-    | ShowTasks
+    | ShowGoals
     | ShowAgents
     | ManageMemory
     | ShowCost
@@ -204,11 +205,19 @@ class CommandSyntax(Struct, frozen=True):
     """Fixed words that may follow the name."""
     whole: bool = False
     """Whether its arguments are one text, as typed."""
+    examples: Sequence[str] = ()
+    """Whole lines."""
 
     @property
     def usage(self) -> str:
         """The usage line."""
         return f"/{self.name} {self.words}".rstrip()
+
+    def explain(self) -> str:
+        """How it is used, with the words that it takes and examples."""
+        takes = [f"It takes {', '.join(self.completions)}."] if self.completions else []
+        examples = ["Examples:", *(f"  {each}" for each in self.examples)] if self.examples else []
+        return "\n".join([f"{self.usage}: {self.summary}.", *takes, *examples])
 
 
 def _without_arguments(command: Command) -> Callable[[Sequence[str]], Command | None]:
@@ -234,14 +243,14 @@ def _parse_servers(words: Sequence[str]) -> Command | None:
             return None
 
 
-def _parse_tasks(words: Sequence[str]) -> Command | None:
+def _parse_goals(words: Sequence[str]) -> Command | None:
     match [word.lower() for word in words]:
         case []:
-            return ShowTasks()
+            return ShowGoals()
         case [("list" | "ready") as view]:
-            return ShowTasks(view)
+            return ShowGoals(view)
         case ["show", number] if number.isdecimal() and len(number) < 10:
-            return ShowTasks("show", int(number))
+            return ShowGoals("show", int(number))
     return None
 
 
@@ -272,6 +281,7 @@ def _parse_diff(words: Sequence[str]) -> Command | None:
     return None
 
 
+ITEMS = "the items of this repository that have not ended, as `scaffold item` lists them"
 # In the order of `/help`.
 COMMANDS = (
     CommandSyntax("help", "these commands and keys", _without_arguments(Help()), in_oneshot=True),
@@ -281,6 +291,7 @@ COMMANDS = (
         _with_optional_name(ShowModels(), SwitchModel),
         words="[NAME]",
         in_oneshot=True,
+        examples=("/model large", "/model anthropic:claude-sonnet-4-5", "/model local:qwen3@http://127.0.0.1:8080/v1"),
     ),
     CommandSyntax(
         "mode",
@@ -298,9 +309,9 @@ COMMANDS = (
         completions=get_args(Effort),
     ),
     CommandSyntax(
-        "tasks",
-        "the agent's todo list",
-        _parse_tasks,
+        "goals",
+        "what this conversation is about, and the agent's steps to it",
+        _parse_goals,
         words="[list | ready | show N]",
         in_oneshot=True,
         completions=get_args(TasksView),
@@ -319,6 +330,7 @@ COMMANDS = (
         ManageMemory,
         words="[COMMAND ...]",
         in_oneshot=True,
+        examples=("/memory search the port of Redis", "/memory help"),
         completions=("help", "list", "search", "show", "edit", "forget", "add", "indices", "stats", "drop"),
     ),
     CommandSyntax(
@@ -369,6 +381,20 @@ COMMANDS = (
     CommandSyntax("quit", "exit; also /exit, Ctrl-D", _without_arguments(QuitSession())),
 )
 ALIASES: Mapping[str, str] = {"exit": "quit"}
+ASKS_FOR_HELP = (["?"], ["--help"], ["-h"])
+
+
+def item_command(answer: Callable[[Sequence[str]], str], *, more: str = "", what: str = ITEMS) -> CommandSyntax:
+    """Return `/tasks`: `answer` tells of items by `list`, `ready` and `show ID`; by any one word if there is `more`."""
+
+    def read(words: Sequence[str]) -> Command | None:
+        view = words[0].lower() if words else ""
+        known = view in get_args(TasksView)
+        fits = len(words) == 2 if view == "show" else len(words) < 2 and (known or not view or bool(more))
+        return ShowText(partial(answer, [view, *words[1:]] if known else words)) if fits else None
+
+    shown = f"[{more}list | ready | show ID]"
+    return CommandSyntax("tasks", what, read, words=shown, in_oneshot=True, completions=get_args(TasksView))
 
 
 def with_own_commands(own: Sequence[CommandSyntax]) -> tuple[CommandSyntax, ...]:
@@ -395,9 +421,18 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
             f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
         )
     words = [rest] if syntax.whole else rest.split()
-    command = syntax.read(words)
-    if command is None:
-        given = f"`/{name} {' '.join(words)}`"
-        shown = given if len(given) < 80 else f"`/{name}`"
-        return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")
-    return command
+    return _read_arguments(syntax, words)
+
+
+def _read_arguments(syntax: CommandSyntax, words: Sequence[str]) -> Command:
+    # A command of the user's own may take these words itself.
+    if not syntax.whole and words in ASKS_FOR_HELP:
+        return ShowText(syntax.explain)
+    if (command := syntax.read(words)) is not None:
+        return command
+    # Without its arguments, or with no more than a word that wants others.
+    if set(words) <= set(syntax.completions):
+        return ShowText(syntax.explain)
+    given = f"`/{syntax.name} {' '.join(words)}`"
+    shown = given if len(given) < 80 else f"`/{syntax.name}`"
+    return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")

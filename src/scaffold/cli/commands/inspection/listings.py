@@ -42,7 +42,7 @@ def goals(run_name: str | None, *, as_json: bool) -> None:
     elif view is None:
         print_text(no_run_text())
     else:
-        click.echo(format_goals(view, layout_for(sys.stdout)))
+        click.echo(format_goals(view, view.goals, layout_for(sys.stdout)))
 
 
 @click.command()

@@ -50,7 +50,14 @@ from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json
 from scaffold.session.slash.prompt_commands import all_commands, hidden_commands
-from scaffold.session.slash.syntax import Command, CommandSyntax, SendPrompt, parse_slash
+from scaffold.session.slash.syntax import (
+    Command,
+    CommandSyntax,
+    SendPrompt,
+    item_command,
+    parse_slash,
+    with_own_commands,
+)
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -224,7 +231,8 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
             options = await agreed_session(options, settings.trust)
         for line in hidden_commands(options.extensions.commands):
             print_note(line)
-        commands = all_commands(options.extensions.commands)
+        known = with_own_commands((item_command(_items_here),))
+        commands = all_commands(options.extensions.commands, known)
         command = parse_slash(task.words, commands)
         if command is not None and not isinstance(command, SendPrompt):
             model = settings.model() or "none" if stored is None else stored.model
@@ -233,12 +241,19 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
         model = chosen_model(settings, stored)
         if interactive:
             with importing():  # for the same reason
-                from scaffold.cli.repl.loop import run_repl
-            return await run_repl(options, store, stored, model, plain=plain)
+                from scaffold.cli.repl.loop import ReplProfile, run_repl
+            profile = ReplProfile(commands=known)
+            return await run_repl(options, store, stored, model, lambda _: profile, plain=plain)
         task = structs.replace(task, command=command)
         return await _run_task(task, OneshotTarget(options, store, stored, model), _make_reporter(flags))
     finally:
         store.close()
+
+
+def _items_here(words: Sequence[str]) -> str:
+    with importing():  # few calls ask for them
+        from scaffold.cli.commands.item import items_here
+    return items_here(words)
 
 
 def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
