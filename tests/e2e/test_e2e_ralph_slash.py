@@ -69,6 +69,7 @@ def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario):
         (["/goals"], "no conversation is selected"),
         (["-c", "/goals show 9"], "there is no step 9"),
         (["/tasks show 9"], "there is no item `9`"),
+        (["/model 3"], "there is no model 3 in a list"),
         (["-c", "/effort most"], "there is no effort `most`"),
         (["-c", "/undo"], "this command works only in the REPL"),
         (["-c", "/export README.md"], "never overwritten"),

@@ -153,7 +153,8 @@ def test_commands_are_answered_without_a_model(scenario, terminal):
     screen.wait_for(IDLE)
     for command, result in (
         ("/help", r"/resume \[ID\] +choose a conversation"),
-        ("/model", r"anthropic:claude"),
+        ("/model", r"^ +anthropic:NAME +ANTHROPIC_API_KEY is no"),
+        (ESCAPE, IDLE),
         ("/model nonsense:x", r"✗ "),
         ("/effort", r"effort auto: only the server knows"),
         ("/effort high", "effort high from the next request on"),

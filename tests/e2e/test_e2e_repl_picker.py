@@ -1,13 +1,19 @@
 """Choosing a conversation, and seeing it again, in a real pseudo-terminal."""
 
+import asyncio
+import json
+import re
+import sys
+
 import pytest
 
+from model_server.server import serve
 from scaffold.core.conversation import AssistantMessage, Text, UserMessage
 from scaffold.core.model import Usage
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
 from scaffold.store.user_store import UserStore, user_database
-from support.terminal import ENTER, ESCAPE, IDLE, record_replies
+from support.terminal import ENTER, ESCAPE, IDLE, Screen, record_replies
 
 
 @pytest.fixture
@@ -96,3 +102,85 @@ def test_the_last_of_two_thousand_turns_are_on_the_screen(scenario, terminal, co
     assert "3,982 earlier messages not shown" in " ".join(screen.text.split())
     assert "reply 1999" in screen.text
     assert "a note for the model" not in screen.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "rows"), [(40, 16), (120, 30)])
+async def test_a_model_is_chosen_of_those_that_keys_and_servers_offer(scenario, terminal, columns, rows):
+    """RA-1, RA-18: with its thinking; what cannot be used says why, and Esc changes nothing."""
+    async with serve("chat", []) as server:
+        server.pages["/v1/models"] = json.dumps({"data": [{"id": "gpt-5"}, {"id": "text-embedding-3-small"}]})
+
+        def choose():
+            screen = terminal("--model", record_replies(scenario, "said"), columns=columns, rows=rows, **server.environ)
+            screen.wait_for("^↑0 ↓0 ")
+            screen.type_line("/model")
+            screen.wait_for(r"^  +openai:gpt-5 ")
+            screen.send("anthropic opus")
+            screen.wait_for("^not now: ANTHROPIC_API_KEY is not set")
+            screen.send(ENTER + ESCAPE)
+            screen.wait_for("^↑0 ↓0 ")
+            screen.type_line("/model")
+            screen.wait_for(r"^  +openai:gpt-5 ")
+            screen.send("gpt-5")
+            screen.wait_for(r"^› +openai:gpt-5 ")
+            screen.send("\x1b[C")
+            screen.wait_for("^effort low: ← → change it")
+            screen.send(ENTER)
+            screen.wait_for("^effort low from the next request on")
+            return screen.text
+
+        shown = await asyncio.to_thread(choose)
+    assert "the model is now openai:gpt-5" in " ".join(shown.split())
+    assert shown.count("the model is now") == 1
+    assert server.looked == ["/v1/models"], "the second list is the first one"
+
+
+@pytest.mark.slow
+async def test_a_plain_terminal_chooses_a_model_by_its_number(scenario, terminal):
+    """RA-18: as does a screen reader."""
+    async with serve("chat", []) as server:
+        server.pages["/v1/models"] = json.dumps({"data": [{"id": "gpt-5"}, {"id": "gpt-4.1"}]})
+
+        def choose():
+            screen = terminal("--model", record_replies(scenario, "said"), TERM="dumb", **server.environ)
+            screen.wait_for("^>$")
+            screen.type_line("/model 3")
+            screen.wait_for("there is no model 3 in a list")
+            screen.type_line("/model")
+            screen.wait_for(r"^   3 openai:gpt-4\.1\b")
+            screen.type_line("/model 3")
+            screen.wait_for(r"^the model is now openai:gpt-4\.1")
+
+        await asyncio.to_thread(choose)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["ralph", "scaffold"])
+def test_every_command_explains_itself(scenario, program):
+    """RA-18, SC-19: without arguments, with rubbish, asked for help; no model could answer."""
+    argv = [sys.executable, "-m", "scaffold", *(["ralph"] if program == "ralph" else [])]
+    argv += ["--model", record_replies(scenario)]
+    screen = Screen(argv, cwd=scenario.repo, env={**scenario.environ, "TERM": "dumb"}, columns=150, rows=50)
+    try:
+        screen.wait_for("^>$")
+        screen.type_line("/help")
+        screen.wait_for("^Keys:")
+        names = re.findall(r"^  (/[a-z]+)", screen.text.partition("Keys:")[0], re.MULTILINE)
+        assert {"/goals", "/tasks", "/memory", "/model", "/quit"} <= set(names)
+        for name in names:
+            for more in ("", " ?", " --help", " one two three four"):
+                if (name, more) in {("/quit", ""), ("/export", " one two three four"), ("/memory", "")}:
+                    continue
+                before = screen.text.count("\n>")
+                screen.type_line(f"{name}{more}")
+                while screen.text.count("\n>") <= before:
+                    assert screen.read()
+        assert screen.child.isalive()
+        assert not re.search("Traceback|is a bug", screen.text)
+        for name in names:
+            assert len(re.findall(rf"^{name}( .*)?: ", screen.text, re.MULTILINE)) >= 2, f"{name} explains itself"
+        screen.type_line("/quit")
+        assert screen.wait_for_exit() == 0
+    finally:
+        screen.stop()

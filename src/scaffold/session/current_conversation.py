@@ -14,6 +14,7 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.process_identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, open_session
+from scaffold.session.model_catalog import ModelCatalog
 from scaffold.session.open_conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter, SessionObserver
@@ -48,6 +49,7 @@ class CurrentConversation:
         """`ask` asks the user for consent; `opened` is called with each session once it is open."""
         self.options = options
         self.store = store
+        self.models = ModelCatalog(options.cwd)
         self.session: Session
         self._reporter = reporter
         self._ask = ask

@@ -13,10 +13,10 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.host.clock import SystemClock
 from scaffold.host.startup import importing
-from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.memory.embedding import EmbedderSource, MemoryAccess
+from scaffold.session.model_catalog import ModelCatalog
 from scaffold.session.open_conversation import change_stored, stored_effort
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash.export import conversation_markdown, export_path, write_new_file
@@ -33,6 +33,7 @@ from scaffold.session.slash.queries import (
     UsageSummary,
     answer_query,
     conversation_listing,
+    model_listing,
     parse_effort,
     subagent_usage,
 )
@@ -95,7 +96,7 @@ class SlashReply(Struct, frozen=True):
     kind: Literal["answer", "notice", "resumed", "quit"] = "answer"
 
 
-async def run_slash_command(  # noqa: C901, PLR0911 - one for each
+async def run_slash_command(  # noqa: PLR0911 - one for each
     command: Command, target: SlashTarget, *, width: int, commands: Sequence[CommandSyntax] = COMMANDS
 ) -> SlashReply:
     """Execute a command and return the reply, in lines of `width`; a ScaffoldError leaves everything as it was.
@@ -108,27 +109,10 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
             raise UsageError(what, fix)
         case SendPrompt(command=own):
             raise UsageError(f"/{own.name} is a message to the agent", "Send it where an agent answers.")
-        case (
-            Help()
-            | ShowModels()
-            | ShowMode()
-            | ShowEffort()
-            | ShowGoals()
-            | ShowAgents()
-            | ShowCost()
-            | ShowTools()
-            | ShowContext()
-        ):
+        case Help() | ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
             return SlashReply(answer_query(command, _conversation_info(command, target, width, commands)))
-        case ManageMemory(words=words):
-            return SlashReply(await _memory_text(words, target, width))
-        case ShowPlugins():
-            # A one-shot has no session yet, so it starts the plugins to find out.
-            session = target.session if isinstance(target, CurrentConversation) else None
-            overview = session.extensions.overview() if session else await started_plugins(target.options)
-            return SlashReply(plugin_listing(overview, width))
-        case ManageServers(verb=verb, server=server):
-            return SlashReply(await _servers_text(verb, server, target, width))
+        case ShowModels() | ManageMemory() | ShowPlugins() | ManageServers():
+            return SlashReply(await _asked_text(command, target, width))
         case ShowText(text=text):
             return SlashReply(text())
         case SwitchModel() | SwitchMode() | SwitchEffort():
@@ -139,6 +123,26 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
             return SlashReply(_export_conversation(target, file), "notice")
         case ShowDiff() | ReloadPlugins() | Undo() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target, width)
+        case _:
+            assert_never(command)
+
+
+async def _asked_text(
+    command: ShowModels | ManageMemory | ShowPlugins | ManageServers, target: SlashTarget, width: int
+) -> str:
+    """Return the answer to a command about what is outside of the conversation."""
+    match command:
+        case ShowModels():
+            return await _model_list(target, width)
+        case ManageMemory(words=words):
+            return await _memory_text(words, target, width)
+        case ShowPlugins():
+            # A one-shot has no session yet, so it starts the plugins to find out.
+            session = target.session if isinstance(target, CurrentConversation) else None
+            overview = session.extensions.overview() if session else await started_plugins(target.options)
+            return plugin_listing(overview, width)
+        case ManageServers(verb=verb, server=server):
+            return await _servers_text(verb, server, target, width)
         case _:
             assert_never(command)
 
@@ -231,10 +235,8 @@ def _conversation_info(
     if isinstance(target, CurrentConversation):
         return _session_info(target, width, commands)
     match query:
-        case Help() | ShowModels():
-            return ConversationInfo(
-                model=target.model, models=_known_models(), width=width, now=SystemClock().now(), commands=commands
-            )
+        case Help():
+            return ConversationInfo(model=target.model, width=width, now=SystemClock().now(), commands=commands)
         case ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost():
             return _stored_info(target, _require_conversation(target), width)
         case ShowTools() | ShowContext():
@@ -249,7 +251,6 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
     stored = target.store.conversations.get(session.open_conversation.id)
     return ConversationInfo(
         model=session.model,
-        models=_known_models(),
         mode=session.modes.current,
         effort=session.agent.effort,
         request=stored.title if stored else "",
@@ -278,7 +279,6 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
     subagents = target.store.subagents.for_parent(stored.id)
     return ConversationInfo(
         model=target.model,
-        models=_known_models(),
         mode=state.mode,
         effort=stored_effort(target.store, stored.id) or target.options.effort,
         request=stored.title,
@@ -291,14 +291,10 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
     )
 
 
-def _known_models() -> Sequence[str]:
-    return [known.model for known in known_models()]
-
-
 async def _switch_setting(command: SwitchModel | SwitchMode | SwitchEffort, target: SlashTarget) -> str:
     match command:
         case SwitchModel(model=model):
-            return await _switch_model(target, model)
+            return await _switch_model(target, _numbered_model(target, model))
         case SwitchMode(mode=word):
             mode = parse_mode(word)
             if isinstance(target, CurrentConversation):
@@ -317,6 +313,32 @@ async def _switch_setting(command: SwitchModel | SwitchMode | SwitchEffort, targ
             return f"{conversation} continues with effort {effort}"
         case _:
             assert_never(command)
+
+
+async def _model_list(target: SlashTarget, width: int) -> str:
+    model, catalog = _model_and_catalog(target)
+    await catalog.ask(model)
+    offers = catalog.offers(model)
+    catalog.numbered = tuple(offer.model for offer in offers if not offer.why_not)
+    return model_listing(offers, model, width)
+
+
+def _model_and_catalog(target: SlashTarget) -> tuple[str, ModelCatalog]:
+    if isinstance(target, CurrentConversation):
+        return target.session.model, target.models
+    return target.model, ModelCatalog(target.options.cwd)
+
+
+def _numbered_model(target: SlashTarget, word: str) -> str:
+    """Return the model with a number of the list that the user has seen last; any other word unchanged."""
+    if not word.isdecimal():
+        return word
+    _, catalog = _model_and_catalog(target)
+    if not 0 < int(word[:9]) <= len(catalog.numbered):
+        raise UsageError(
+            f"there is no model {word} in a list", "`/model` lists them with their numbers; or give a name."
+        )
+    return catalog.numbered[int(word[:9]) - 1]
 
 
 async def _switch_model(target: SlashTarget, name: str) -> str:

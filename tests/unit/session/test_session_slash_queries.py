@@ -11,25 +11,18 @@ from scaffold.core.conversation import Todo
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.session.model_catalog import ModelOffer
 from scaffold.session.slash.queries import (
     ConversationInfo,
     UsageSummary,
     answer_query,
     conversation_listing,
     effort_text,
+    model_listing,
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash.syntax import (
-    Help,
-    ShowAgents,
-    ShowContext,
-    ShowCost,
-    ShowGoals,
-    ShowMode,
-    ShowModels,
-    ShowTools,
-)
+from scaffold.session.slash.syntax import Help, ShowAgents, ShowContext, ShowCost, ShowGoals, ShowMode, ShowTools
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
 
@@ -69,9 +62,24 @@ def answer(inquiry, **changes):
     return answer_query(inquiry, ConversationInfo(**{**fields, "now": NOW, "width": 80, **changes}))
 
 
-def test_the_listing_marks_the_current_model():
-    """RA-1."""
-    assert answer(ShowModels()).split("\n")[:2] == ["* b", "  a"]
+def test_models_are_numbered_and_those_that_cannot_be_used_say_why():
+    """RA-1, RA-18: the current one is marked; at 40 columns as well."""
+    offers = (
+        ModelOffer(model="openai:b", about="window 8,000, $1.00 / $2.00 per M"),
+        ModelOffer(model="local:c@http://h:1/v1", about="free"),
+        ModelOffer(model="anthropic:NAME", about="claude-x, claude-y", why_not="ANTHROPIC_API_KEY is not set"),
+        ModelOffer(model="local:d@http://h:2/v1", why_not="no answer within 3 s"),
+    )
+    assert model_listing(offers, "local:c@http://h:1/v1", 80).split("\n")[:5] == snapshot(
+        [
+            "   1 openai:b               window 8,000, $1.00 / $2.00 per M",
+            "*  2 local:c@http://h:1/v1  free",
+            "Not to be used now:",
+            "  anthropic:NAME (claude-x, claude-y): ANTHROPIC_API_KEY is not set",
+            "  local:d@http://h:2/v1: no answer within 3 s",
+        ]
+    )
+    assert max(map(len, model_listing(offers, "openai:b", 40).split("\n"))) <= 40
 
 
 def test_the_listing_marks_the_current_mode():

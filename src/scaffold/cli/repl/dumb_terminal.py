@@ -7,15 +7,12 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from scaffold.cli.approval_answers import ANSWERS
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import InputSubmitted, InterruptPressed, PostEvent, QuitRequested
 from scaffold.cli.repl.view import ReplView, status_sentence
-from scaffold.core.ids import ConversationId
 from scaffold.core.printable_text import printable
-from scaffold.store.user_store import UserStore
 
 CHUNK = 65_536
 
@@ -66,12 +63,6 @@ class DumbTerminal:
         finally:
             loop.remove_reader(sys.stdin.fileno())
             loop.remove_signal_handler(signal.SIGINT)
-
-    picks = False
-
-    async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:  # noqa: ARG002
-        """Return None: only whole lines are shown, so conversations are listed."""
-        return None
 
     def show(self, text: str) -> None:
         """Show lines."""

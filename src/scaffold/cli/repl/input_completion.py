@@ -14,7 +14,6 @@ from scaffold.agent.modes import MODES
 from scaffold.config.schema.parsers import SIZES
 from scaffold.core.printable_text import printable
 from scaffold.host.folder_tree import is_folder
-from scaffold.llm.registry.cards import known_models
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.slash.queries import MODE_SUMMARIES
 from scaffold.session.slash.syntax import CommandSyntax
@@ -52,7 +51,11 @@ def completion_values(command: str, current: CurrentConversation) -> Sequence[tu
     """Return the possible arguments of a command, each with a description; nothing for most commands."""
     match command:
         case "model":
-            return [*((size, "") for size in sorted(SIZES)), *((known.model, "") for known in known_models())]
+            offers = current.models.offers(current.session.model)
+            return [
+                *((size, "") for size in sorted(SIZES)),
+                *((each.model, each.why_not or each.about) for each in offers),
+            ]
         case "mode":
             return [(mode, MODE_SUMMARIES.get(mode, "")) for mode in MODES]
         case "resume":

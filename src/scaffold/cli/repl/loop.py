@@ -17,6 +17,7 @@ from scaffold.cli.render.terminal.style import can_redraw
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
+from scaffold.cli.repl.picker import PICKED, picked_commands
 from scaffold.cli.repl.renderer import clipped_line
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
@@ -51,7 +52,7 @@ from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import subagent_usage
-from scaffold.session.slash.syntax import Command, CommandSyntax, Resume, SendPrompt, parse_slash
+from scaffold.session.slash.syntax import Command, CommandSyntax, SendPrompt, parse_slash
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
@@ -248,8 +249,8 @@ class Repl:
         command = parse_slash(words, self.profile.commands)
         # Such a command changes what the running turn works on.
         waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
-        # To choose a conversation is to resume one.
-        waits = waits or (command == Resume() and self._terminal.picks)
+        # To choose from a list is to switch.
+        waits = waits or (command in PICKED and isinstance(self._terminal, PromptTerminal))
         if waits and self._turn is not None:
             self._turn_state.later.append(words)
         elif is_user_command(words):
@@ -268,29 +269,32 @@ class Repl:
 
     async def _execute_command(self, command: Command) -> None:
         self._stop_listening()
-        if command == Resume() and self._terminal.picks and self.current.store.conversations.listed(limit=1):
-            picked = await self._terminal.pick_conversation(self.current.store, self.current.options.home)
-            if picked is None:
-                return
-            command = Resume(picked)
-        width = shutil.get_terminal_size().columns
+        terminal = self._terminal
         try:
-            reply = await run_slash_command(command, self.current, width=width, commands=self.profile.commands)
+            if command in PICKED and isinstance(terminal, PromptTerminal):
+                chosen = await terminal.in_place_of_line(lambda: picked_commands(command, self.current))
+            else:
+                chosen = [command]
+            for each in chosen:
+                await self._answer_command(each)
         except ScaffoldError as error:
             self.transcript.error(error.what, error.fix)
-        else:
-            match reply.kind:
-                case "answer":
-                    self.transcript.answer(reply.text)
-                case "notice":
-                    self.transcript.notice(reply.text)
-                case "resumed":
-                    self._show_resumed()
-                case "quit":
-                    self._leaving = True
-                case _:
-                    assert_never(reply.kind)
         self._update_subagent_usage()
+
+    async def _answer_command(self, command: Command) -> None:
+        width = shutil.get_terminal_size().columns
+        reply = await run_slash_command(command, self.current, width=width, commands=self.profile.commands)
+        match reply.kind:
+            case "answer":
+                self.transcript.answer(reply.text)
+            case "notice":
+                self.transcript.notice(reply.text)
+            case "resumed":
+                self._show_resumed()
+            case "quit":
+                self._leaving = True
+            case _:
+                assert_never(reply.kind)
 
     def _update_subagent_usage(self) -> None:
         # The previous value stays while the store cannot be read.

@@ -4,8 +4,9 @@ import contextlib
 import os
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from prompt_toolkit.application import Application, in_terminal
@@ -36,7 +37,6 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from scaffold.cli.repl.approval_queue import wrap_choices
-from scaffold.cli.repl.picker import pick_conversation
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
     REASON_KEY,
@@ -49,10 +49,9 @@ from scaffold.cli.repl.user_input import (
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
-from scaffold.core.ids import ConversationId
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
-from scaffold.store.user_store import UserStore
 
+Picked = TypeVar("Picked")
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
 """Seconds after Escape in which another key counts as Alt and that key."""
@@ -169,14 +168,12 @@ class PromptTerminal:
         self._pasted = PastedTexts()
         self._reason = DenialReason(self._line)
         self._held_back: list[str] | None = None
-        """Texts to show once a conversation was chosen; None while none is being chosen."""
+        """Texts to show once the user has chosen from a list; None while there is none."""
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
 
     echoes = False
-    picks = True
-    """Whether a conversation can be chosen from a list."""
 
     @property
     def renderer(self) -> Renderer:
@@ -238,14 +235,14 @@ class PromptTerminal:
         self._line.reset()
         self._line.insert_text(words)
 
-    async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:
-        """Let the user choose a conversation, in place of the input line; None if they choose none."""
+    async def in_place_of_line(self, pick: Callable[[], Awaitable[Picked]]) -> Picked:
+        """Let the user choose from a list, in place of the input line; what is shown meanwhile follows."""
         self._held_back = []
         try:
             with set_app(self._application):
                 async with in_terminal():
                     # With an input of its own: a timer of this application would take an Escape out of a shared one.
-                    return await pick_conversation(store, home)
+                    return await pick()
         finally:
             self.view.questions.key_pressed()  # keys for the list are none for a question that is shown only now
             held_back, self._held_back = self._held_back, None

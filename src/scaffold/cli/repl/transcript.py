@@ -194,7 +194,8 @@ class Transcript:
 
     def error(self, what: str, fix: str) -> None:
         """Show an error and what to do about it."""
-        self._show_part("text", self._renderer.error(what, fix.replace("--model", "/model")))
+        said = (text.replace("--model", "/model") for text in (what, fix))
+        self._show_part("text", self._renderer.error(*said))
 
     def question(self, drawn: str, change: LineDiff | str) -> None:
         """Show a question; the diff of its change is not shown again when the change is made."""

@@ -20,6 +20,7 @@ from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.thinking import ThinkingForm
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.session.model_catalog import ModelOffer
 from scaffold.session.slash.syntax import (
     COMMANDS,
     CommandSyntax,
@@ -30,7 +31,6 @@ from scaffold.session.slash.syntax import (
     ShowEffort,
     ShowGoals,
     ShowMode,
-    ShowModels,
     ShowTools,
 )
 from scaffold.store.user.conversations import StoredConversation
@@ -63,6 +63,10 @@ MODE_SUMMARIES: Mapping[str, str] = {
     "debug": "find the cause, then fix it",
     "review": "judge the work",
 }
+MODEL_HINT = (
+    "Switch with `/model NAME` or, in a chat, with its number; unlisted models work as well. Prices: input / output, "
+    "for a million tokens."
+)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _THINKS: Mapping[ThinkingForm, str] = {
     "none": "{model} does not think",
@@ -84,15 +88,13 @@ class UsageSummary(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-SlashQuery = Help | ShowModels | ShowMode | ShowEffort | ShowGoals | ShowAgents | ShowCost | ShowTools | ShowContext
+SlashQuery = Help | ShowMode | ShowEffort | ShowGoals | ShowAgents | ShowCost | ShowTools | ShowContext
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
     """The facts about a conversation that commands show."""
 
     model: str
-    models: Sequence[str]
-    """The known ones."""
     mode: str = "default"
     effort: Effort = "auto"
     request: str = ""
@@ -117,8 +119,6 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
     match query:
         case Help():
             return help_text(info.width, info.commands, interactive=info.interactive)
-        case ShowModels():
-            return model_listing(info.model, info.models)
         case ShowMode():
             return mode_listing(info.mode, info.width)
         case ShowEffort():
@@ -153,10 +153,27 @@ def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: boo
     )
 
 
-def model_listing(current: str, known: Sequence[str]) -> str:
-    """Return the current model and the known ones, one per line."""
-    others = [f"  {model}" for model in known if model != current]
-    return "\n".join([f"* {current}", *others, "Switch with `/model NAME`; unlisted models work as well."])
+def model_listing(offers: Sequence[ModelOffer], current: str, width: int) -> str:
+    """Return the models with their numbers, one per line, the current one marked; below, why others cannot be used."""
+    usable = [offer for offer in offers if not offer.why_not]
+    rows = [
+        (f"{'*' if offer.model == current else ' '} {number:>2} {offer.model}", offer.about)
+        for number, offer in enumerate(usable, start=1)
+    ]
+    without: dict[str, list[str]] = {}
+    for offer in offers:
+        if offer.why_not:
+            about = f" ({offer.about})" if offer.about else ""
+            without.setdefault(offer.why_not, []).append(f"{offer.model}{about}")
+    barred = [f"{', '.join(models)}: {why}" for why, models in without.items()]
+    return "\n".join(
+        [
+            *two_columns(rows, width, indent=""),
+            *(["Not to be used now:"] if barred else []),
+            *(line for each in barred for line in wrapped_lines(each, width, indent="  ")),
+            *wrapped_lines(MODEL_HINT, width),
+        ]
+    )
 
 
 def mode_listing(current: str, width: int) -> str:

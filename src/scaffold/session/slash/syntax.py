@@ -287,7 +287,7 @@ COMMANDS = (
     CommandSyntax("help", "these commands and keys", _without_arguments(Help()), in_oneshot=True),
     CommandSyntax(
         "model",
-        "show the model, or switch to another one",
+        "choose another model of those that your keys and servers offer, or switch to one by its name",
         _with_optional_name(ShowModels(), SwitchModel),
         words="[NAME]",
         in_oneshot=True,
