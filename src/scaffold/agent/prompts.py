@@ -105,9 +105,10 @@ def with_instructions(prompt: str, instructions: Sequence[Instructions], *, shor
     return "\n\n".join([prompt, *sections])
 
 
-def summary_writer_prompt(words: int) -> str:
-    """Return the system prompt for a summary of dropped messages, of at most so many words."""
-    return _prompt_text("summary").replace("{words}", str(words))
+def summary_writer_prompt(words: int, focus: str = "") -> str:
+    """Return the system prompt for a summary of dropped messages, of at most so many words, about a `focus` first."""
+    asked = f"\n\nThe user asks for this above all: {focus}" if focus else ""
+    return _prompt_text("summary").replace("{words}", str(words)) + asked
 
 
 def skills_prompt(listed: str) -> str:

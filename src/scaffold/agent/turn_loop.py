@@ -358,10 +358,13 @@ class Agent:
         begun = bool(talk.summary) or any(isinstance(message, AssistantMessage) for message in talk.kept)
         return self._brief.whole_prompt and not begun
 
-    async def compact(self) -> bool:
-        """Shorten the conversation now, as a full window would; return whether it became shorter."""
+    async def compact(self, focus: str = "") -> bool:
+        """Shorten the conversation now, as a full window would; return whether it became shorter.
+
+        With a `focus`, what the summary must keep, the model writes it.
+        """
         try:
-            return await self._io.may_compact("manual") and await self._compact_full()
+            return await self._io.may_compact("manual") and await self._compact_full(focus)
         finally:
             self._store_unstored()
 
@@ -371,16 +374,17 @@ class Agent:
         if paid != Usage():
             self._records.history.spend(paid)
 
-    async def _compact_full(self) -> bool:
+    async def _compact_full(self, focus: str = "") -> bool:
         # After an overflow the window may be one that only the server's refusal named.
         full = min(self.tokens, self.window_tokens or self.tokens)
-        return await self._compact_to(full * COMPACT_TO)
+        return await self._compact_to(full * COMPACT_TO, focus)
 
-    async def _compact_to(self, tokens: float) -> bool:
+    async def _compact_to(self, tokens: float, focus: str = "") -> bool:
         # Shorten the conversation until a request takes `tokens`; return whether it became shorter.
         limit, effects = self._gauge.room(tokens), self.toolbox.effects
-        dropped = self.conversation.dropped_by(limit, effects) if self._brief.compaction == "model" else ()
-        written = await self._written_summary(dropped, limit) if dropped else ""
+        by_model = focus or self._brief.compaction == "model"
+        dropped = self.conversation.dropped_by(limit, effects) if by_model else ()
+        written = await self._written_summary(dropped, limit, focus) if dropped else ""
         after = self.conversation.compact(limit, effects, written)
         if after is None:
             return False
@@ -395,11 +399,11 @@ class Agent:
         self._records.journal.note("notice", text=f"the conversation was shortened: {how}")
         return True
 
-    async def _written_summary(self, dropped: Sequence[Message], limit: int) -> str:
+    async def _written_summary(self, dropped: Sequence[Message], limit: int, focus: str) -> str:
         # Whatever goes wrong here, code writes the summary instead.
         request = Request(
             caller=msgspec.structs.replace(self._next_caller(), event=COMPACTION),
-            system=summary_writer_prompt(written_words(limit)),
+            system=summary_writer_prompt(written_words(limit), utf8_safe(focus)),
             messages=(UserMessage((Text(dropped_text(self.conversation.summary, dropped, limit)),)),),
             effort=self.effort,
         )

@@ -74,6 +74,17 @@ async def test_a_model_writes_what_was_dropped_and_code_keeps_the_rest():
     assert notes[0].endswith("replaced by a summary that the model wrote")
 
 
+async def test_with_instructions_the_model_writes_whatever_is_configured():
+    """RA-10, RA-18: `/compact INSTRUCTIONS`; without, code does."""
+    worker, model, _ = started(text_reply(Text(WORDS)), compaction="code")
+    assert await worker.compact("the names of the files")
+    assert model.requests[0].system.endswith("above all: the names of the files")
+    assert WORDS.split("\n", maxsplit=1)[0] in worker.conversation.summary
+    worker, model, _ = started(compaction="code")
+    assert await worker.compact()
+    assert model.requests == []
+
+
 async def test_what_a_model_wrote_survives_later_summaries_by_code():
     """RA-10: it is an entry like others, and forges no other ones."""
     worker, _, _ = started(text_reply(Text(WORDS)), text_reply(Text("Done.")))
