@@ -10,6 +10,7 @@ from scaffold.agent.context.attachments import (
     TEXT_LIMIT,
     AttachmentPlaces,
     attach,
+    dropped_images,
 )
 from scaffold.core.conversation import Image, Text
 
@@ -172,7 +173,7 @@ def test_long_files_are_cut_and_huge_ones_refused(folder):
     assert text.startswith("Attached: long.txt\nbegin\n")
     assert text.endswith("\nend\n")
     assert attached(folder, "@huge.txt").notices == snapshot(
-        ("@huge.txt is too large to attach (10,000,001 bytes); name a smaller file",)
+        ("@huge.txt is too large to attach (10,000,001 bytes); the limit is 10,000,000, for images 5,000,000",)
     )
 
 
@@ -186,3 +187,35 @@ def test_the_number_of_attachments_is_limited(folder):
 
 def test_names_that_no_file_system_accepts_are_left_alone(folder):
     assert len(attached(folder, "@a\0b @" + "x" * 5_000 + " @caf\udce9").parts) == 1
+
+
+def test_images_that_are_dragged_onto_a_terminal_are_attached_in_each_of_its_forms(tmp_path):
+    """RA-18: quoted, escaped or a URL; several at once; other files stay names, and other text stays text."""
+    shot, plain, odd = tmp_path / "it's a shot é.png", tmp_path / "b.jpg", tmp_path / 'q".png'
+    for path in (shot, plain, odd, tmp_path / "notes.txt"):
+        path.write_bytes(PNG)
+    quoted, escaped = str(shot).replace("'", "'\\''"), str(shot).replace(" ", "\\ ").replace("'", "\\'")
+    url = f"file://{tmp_path}/it%27s%20a%20shot%20%C3%A9.png"
+    for pasted in (f"'{quoted}'", escaped, url, f" {escaped}\r\n", str(shot)):
+        assert dropped_images(pasted) == f'@"{shot}"', pasted
+    notes = f"{tmp_path}/notes.txt"
+    assert dropped_images(f"{plain} {url}\n{notes}") == f'@"{plain}" @"{shot}" {notes}'
+    for pasted in (
+        notes,
+        f"see {plain}",
+        f"{plain} and {plain}",
+        str(odd),
+        str(tmp_path),
+        "'",
+        "",
+        "/",
+        f"/{'x' * 5_000}.png",
+    ):
+        assert dropped_images(pasted) == "", pasted
+    assert [*attached_kinds(dropped_images(url), tmp_path)] == [Image]
+
+
+def attached_kinds(words, folder):
+    """Yield the kinds of what is attached but texts."""
+    places = AttachmentPlaces(cwd=folder, home=folder, top=folder, outside=True)
+    yield from (type(part) for part in attach(words, places).parts if not isinstance(part, Text))

@@ -2,10 +2,13 @@
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from itertools import islice
+from mimetypes import guess_type
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -90,6 +93,32 @@ def attach(
     return AttachedMessage(tuple(parts), tuple(notices))
 
 
+def dropped_images(pasted: str) -> str:
+    """Return the words for files that were dragged onto a terminal, images as `@path`; empty for any other text.
+
+    Terminals paste an absolute path or a URL for each file, quoted or escaped for a shell.
+    """
+    text = pasted.strip()
+    try:
+        names = [text] if _is_file(text) else shlex.split(text)
+    except ValueError:  # an open quote
+        return ""
+    paths = [unquote(urlsplit(name).path) if name.startswith("file://") else name for name in names]
+    if not all(map(_is_file, paths)):
+        return ""
+    images = {
+        path for path in paths if not re.search(r'["\n]', path) and (guess_type(path)[0] or "").startswith("image/")
+    }
+    return " ".join(f'@"{path}"' if path in images else shlex.quote(path) for path in paths) if images else ""
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return path.startswith("/") and Path(path).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
 def _file_references(words: str, places: AttachmentPlaces) -> Iterator[AttachmentReference | SkippedAttachment]:
     for found in _NAMED.finditer(words):
         name = found["bare"] or found["quoted"] + (found["after"] or "")
@@ -158,7 +187,8 @@ def _file_bytes(named: AttachmentReference, status: os.stat_result | None) -> by
         return SkippedAttachment(f"@{named.shown} is not a regular file and was not attached")
     if status.st_size > READABLE_BYTES:
         return SkippedAttachment(
-            f"@{named.shown} is too large to attach ({status.st_size:,} bytes); name a smaller file"
+            f"@{named.shown} is too large to attach ({status.st_size:,} bytes); the limit is {READABLE_BYTES:,}, "
+            f"for images {IMAGE_BYTES:,}"
         )
     data = named.path.read(READABLE_BYTES)
     if isinstance(data, str):
