@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
-from support.terminal import CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
+from support.terminal import CTRL_C, CTRL_D, ESCAPE, IDLE, UP, record_replies
 
 HELD = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
 """A call that goes on until the test lets it end."""
@@ -199,7 +199,7 @@ def test_commands_and_files_are_completed(scenario, terminal):
     screen = terminal("--model", record_replies(scenario, "unused"))
     screen.wait_for(IDLE)
     screen.send("/comp")
-    screen.wait_for("/compact +shorten")
+    screen.wait_for(r"/compact \[INSTRUCTIONS\] +shorten")
     screen.send("\t")
     screen.wait_for("^› /compact")
     screen.send(CTRL_C + "/mode pl")
@@ -218,20 +218,34 @@ def test_commands_and_files_are_completed(scenario, terminal):
 
 
 @pytest.mark.slow
-def test_earlier_input_is_found_in_a_private_history_file(scenario, terminal):
-    """RA-18."""
-    first = terminal("--model", record_replies(scenario, "hello"))
+def test_earlier_input_of_the_project_is_found_and_what_was_not_sent_is_not_lost(scenario, terminal):
+    """RA-12, RA-18: after SIGTERM, too; secrets stay out of the private file."""
+    secret = "ghp_" + "a1B2" * 9
+    first = terminal("--model", record_replies(scenario, HELD), "--yolo")
     first.wait_for(IDLE)
-    first.type_line("remember the milk")
-    first.wait_for("^hello")
-    first.send(CTRL_D)
-    assert first.wait_for_exit() == 0
-    kept = scenario.home / "scaffold" / "data" / "ralph-history"
+    first.type_line(f"remember the milk and {secret}")
+    assert wait_until((scenario.out / "began").exists)
+    first.type_line("and the bread")
+    first.wait_for("queued: and the bread")
+    first.send("a draft")
+    first.wait_for("^› a draft")
+    first.child.kill(signal.SIGTERM)
+    first.wait_for("^not sent: and the bread\nnot sent: a draft")
+    assert first.wait_for_exit() == 130
+    (kept,) = (scenario.home / "scaffold" / "data" / "input-history").iterdir()
     assert kept.stat().st_mode & 0o077 == 0
-    second = terminal("--model", record_replies(scenario, "hello"))
+    assert secret not in kept.read_text()
+    (scenario.repo / "below").mkdir()
+    second = terminal("--model", record_replies(scenario, "hello"), "-C", "below")
     second.wait_for(IDLE)
-    second.send("\x12milk")
-    second.wait_for("remember the milk")
+    second.send(UP)
+    second.wait_for("^› a draft")
+    second.send(UP)
+    second.wait_for("^› and the bread")
+    second.send(CTRL_C + "\x12mil")
+    second.wait_for("backward: mil$")
+    second.send("k")
+    second.wait_for("^› remember the milk and")
 
 
 @pytest.mark.slow

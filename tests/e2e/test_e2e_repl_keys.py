@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
-from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, IDLE, record_replies
+from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, IDLE, UP, record_replies
 
 SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
 HELD = shell("touch out/began; sleep 60")
@@ -114,14 +114,68 @@ def test_a_long_paste_is_shown_as_a_mark_and_sent_whole(scenario, terminal):
     screen.wait_for(IDLE)
     text = "\r".join(f"line {number} of 120" for number in range(120))
     screen.send("see " + paste(text))
-    screen.wait_for(r"^› see \[pasted text, 120 lines\]")
+    screen.wait_for(r"^› see \[pasted 120 lines\]")
     screen.send(BACKSPACE)
     screen.wait_for(r"^› see$")
     screen.send(paste(text))
-    screen.wait_for(r"^› see \[pasted text, 120 lines\]")
+    screen.wait_for(r"^› see \[pasted 120 lines\]")
     screen.type_line("")
     screen.wait_for("^read it")
     screen.wait_for(r"^  \.\.\. 1\d\d more lines")
+
+
+@pytest.mark.slow
+def test_what_waits_is_edited_with_up_and_reaches_the_agent_as_it_is_then(scenario, terminal):
+    """RA-12, RA-18: a long paste is a mark again; an edited command takes effect as it was edited."""
+    held = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
+    model = record_replies(scenario, held, "read it")
+    expect(scenario, 2, "(?s)no, this: line 0.*line 119")
+    screen = terminal("--model", model, "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    assert wait_until((scenario.out / "began").exists)
+    screen.send("see " + paste("\r".join(f"line {number}" for number in range(120))))
+    screen.type_line("")
+    screen.wait_for("queued: see line 0")
+    screen.type_line("/mode plan please")
+    screen.wait_for("has invalid arguments")
+    screen.type_line("/compact the milk")
+    screen.wait_for("queued: /compact the milk")
+    screen.send(UP)
+    screen.wait_for("^› /compact the milk$")
+    screen.send("\x15" + UP)
+    screen.wait_for(r"^› see \[pasted 120 lines\]$")
+    screen.send("\x01" + "\x1b[3~" * 4 + "no, this: ")
+    screen.wait_for(r"^› no, this: \[pasted 120 lines\]$")
+    screen.type_line("")
+    screen.wait_for("queued: no, this: line 0")
+    (scenario.repo / "gate").touch()
+    screen.wait_for("^read it")
+    assert "queued" not in screen.wait_for(IDLE)
+
+
+@pytest.mark.slow
+def test_an_image_that_is_dragged_onto_the_terminal_is_attached(scenario, terminal):
+    """RA-18: as the terminal quotes it; a paste of other text stays text, and answers no question."""
+    image = scenario.home / "it's a shot.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+    (scenario.home / "b.bmp").write_bytes(b"BM\0\xff")
+    model = record_replies(scenario, write("made.txt", "x"), "saw it")
+    expect(scenario, 1, "Attached: .*shot.png")
+    screen = terminal("--model", model, columns=200)
+    screen.wait_for(IDLE)
+    quoted = str(image).replace("'", "'\\''")
+    screen.send("what is" + paste(f"'{quoted}'") + paste(f"file://{scenario.home}/b.bmp") + paste("/no/such.png"))
+    screen.wait_for(rf"^› what is @\"{image}\" @\"{scenario.home}/b.bmp\" /no/such.png$")
+    screen.type_line("")
+    screen.wait_for("b.bmp is neither text nor an image")
+    screen.wait_for(ARMED)
+    screen.pause()
+    screen.send(paste("y") + paste("y\r"))
+    screen.wait_for("^› yy$")
+    screen.answer("n")
+    screen.wait_for("^saw it")
+    assert not (scenario.repo / "made.txt").exists()
 
 
 @pytest.mark.slow

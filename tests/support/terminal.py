@@ -23,7 +23,7 @@ PROMPT = r"^answer:\Z"
 IDLE = r"/help$"
 """The end of the status line while the user may type."""
 
-ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
+ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER, UP = "\r", "\x1b", "\x03", "\x04", "\x1b\r", "\x1b[A"
 
 
 def record_replies(scenario, *replies, name="talk.yaml"):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from inline_snapshot import snapshot
-from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.history import InMemoryHistory
 
 from fakes import tool
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
@@ -326,12 +326,17 @@ def test_queued_input_is_delivered_once_and_can_be_taken_back():
     assert queued.peek() == ()
 
 
-def test_the_history_is_private_and_optional(tmp_path):
-    """RA-18."""
-    assert isinstance(open_history(tmp_path / "data" / "history"), FileHistory)
-    assert (tmp_path / "data" / "history").stat().st_mode & 0o777 == 0o600
+def test_the_history_is_private_optional_and_kept_as_it_was_sent(tmp_path):
+    """RA-18: a pasted text as a whole, no secret, and nothing that is too long to be edited."""
+    path = tmp_path / "data" / "history"
+    history = open_history(path, lambda line: line.replace("[mark]", "long\ntext").replace("key", "..."))
+    for line in ("the key of [mark]", "x" * 20_001, "last"):
+        history.append_string(line)
+    assert history.get_strings() == ["the key of [mark]", "x" * 20_001, "last"]
+    assert list(open_history(path, str).load_history_strings()) == ["last", "the ... of long\ntext"]
+    assert path.stat().st_mode & 0o777 == 0o600
     (tmp_path / "blocked").write_text("")
-    assert isinstance(open_history(tmp_path / "blocked" / "history"), InMemoryHistory)
+    assert isinstance(open_history(tmp_path / "blocked" / "history", str), InMemoryHistory)
 
 
 def test_colours_and_background_are_detected_from_the_environment():

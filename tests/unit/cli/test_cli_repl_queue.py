@@ -35,6 +35,14 @@ def test_lines_are_handed_on_as_they_were_typed(queue, later):
     assert lines == ["a\nb", "/clear", "c\nd", "!ls", "e", ""]
 
 
+def test_the_newest_line_is_taken_back_first(queue, later):
+    """RA-12: to be edited; a command, too."""
+    type_lines(queue, later, "a", "b", "/clear", "c")
+    taken = [queue.take_back_newest() for _ in range(3)]
+    assert (taken, queue.waiting) == (["c", "/clear", "b"], ("a",))
+    assert [queue.take_back_newest() for _ in range(2)] == ["a", ""]
+
+
 def test_the_messages_for_a_stopped_turn_are_given_back_and_commands_stay(queue, later):
     """RA-19."""
     type_lines(queue, later, "a", "/undo", "b", "!ls")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import select
 import shutil
 import signal
 import sys
@@ -44,14 +45,17 @@ class DumbTerminal:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def read() -> None:
-            try:
-                data = os.read(sys.stdin.fileno(), CHUNK)
-            except OSError:
-                data = b""
+            data, fd = b"", sys.stdin.fileno()
+            with contextlib.suppress(OSError):  # the terminal is gone: the same as Ctrl-D
+                # A terminal hands out one line a read, also of lines that were pasted together.
+                while piece := os.read(fd, CHUNK):
+                    data += piece
+                    if not select.select([fd], [], [], 0)[0]:
+                        break
             if data:
                 self._take_lines(data)
             else:
-                loop.remove_reader(sys.stdin.fileno())
+                loop.remove_reader(fd)
                 self._post(QuitRequested())
                 ended.set()
 
@@ -96,16 +100,19 @@ class DumbTerminal:
 
     def _take_lines(self, data: bytes) -> None:
         # A read can end within a line.
-        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
-        for line in lines:
-            words = line.decode(errors="replace").strip("\r")
-            counts, answer = self.view.questions.key_pressed(), self.view.questions.meaning(words)
-            if self.view.questions.current is None:
+        lines, newline, self._partial_line = (self._partial_line + data).rpartition(b"\n")
+        if not newline:
+            return
+        words = lines.decode(errors="replace").replace("\r", "")
+        # Nobody types several lines at once, and what is pasted is neither a command nor an answer.
+        words = f" {words}" if "\n" in words else words
+        counts, answer = self.view.questions.key_pressed(), self.view.questions.meaning(words)
+        if self.view.questions.current is None:
+            self._post(InputSubmitted(words))
+        elif counts and answer is not None and "\n" not in words:
+            self.view.answer(answer)
+        else:
+            # A line that is no answer was typed as a message before the question was seen.
+            if words.strip() and words.strip().lower() not in ANSWERS:
                 self._post(InputSubmitted(words))
-            elif counts and answer is not None:
-                self.view.answer(answer)
-            else:
-                # A line that is no answer was typed as a message before the question was seen.
-                if words.strip() and words.strip().lower() not in ANSWERS:
-                    self._post(InputSubmitted(words))
-                self.ring()
+            self.ring()

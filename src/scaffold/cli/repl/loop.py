@@ -5,6 +5,8 @@ import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
 from typing import Literal, assert_never
 
 import click
@@ -19,7 +21,7 @@ from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
 from scaffold.cli.repl.picker import PICKED, picked_commands
 from scaffold.cli.repl.renderer import clipped_line
-from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
+from scaffold.cli.repl.terminal import PromptTerminal, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
     EXIT_WARNING_S,
@@ -41,6 +43,7 @@ from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
@@ -58,12 +61,19 @@ from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
-HISTORY_FILE = "ralph-history"
+HISTORY_FOLDER = "input-history"
+"""In the data directory: a file for each project."""
 GREETING = "\n/help lists commands and keys"
 NewsPolicy = Literal["wake", "notify", "ignore"]
 """The effect of news on an idle agent: they wake it; after a stopped or failed turn they are announced once."""
 FORCED_EXIT_S = 4.0
 """After a second Ctrl-C: anything that is still running then ends with the process."""
+
+
+def history_file(folder: Path) -> Path:
+    """Return the file with the earlier inputs of the project that a folder belongs to."""
+    project = find_checkout(folder) or folder.resolve()
+    return user_dirs().data / HISTORY_FOLDER / sha256(os.fsencode(project)).hexdigest()[:16]
 
 
 def resume_hint(conversation: ConversationId | None) -> str:
@@ -147,7 +157,7 @@ class Repl:
             transcript=self.transcript,
             tools=self._tools,
             questions=self.questions,
-            pending=self._pending,
+            queue=self._queue,
             turn=self._turn_state,
         )
 
@@ -174,10 +184,13 @@ class Repl:
                 # The terminal goes first: its settings are restored even if the turn
                 # does not end and the process is forced to exit.
                 terminal.cancel()
+                await asyncio.wait([terminal])
+                self._show_unsent()
                 await self._end_turn()
                 ticker.cancel()
                 self._stop_listening()
         except asyncio.CancelledError:
+            self._show_unsent()
             _schedule_forced_exit()
             raise
         except BaseExceptionGroup as failed:
@@ -200,7 +213,7 @@ class Repl:
             return DumbTerminal(self._post_event, clean=clean)
         return PromptTerminal(
             self._post_event,
-            history=open_history(user_dirs().data / HISTORY_FILE),
+            history=history_file(options.cwd),
             completer=completer(
                 options.cwd, lambda command: completion_values(command, self.current), self.profile.commands
             ),
@@ -246,24 +259,37 @@ class Repl:
 
     async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
         """Execute a command or send a message: now, or as soon as the agent can take it."""
-        command = parse_slash(words, self.profile.commands)
-        # Such a command changes what the running turn works on.
-        waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
-        # To choose from a list is to switch.
-        waits = waits or (command in PICKED and isinstance(self._terminal, PromptTerminal))
-        if waits and self._turn is not None:
-            self._turn_state.later.append(words)
-        elif is_user_command(words):
-            self._start_user_command(words, group)
+        if self._turn is None:
+            await self._take_line(words, group)
             return
-        elif command is not None and not isinstance(command, SendPrompt):
+        command = parse_slash(words, self.profile.commands)
+        # To choose a conversation is to resume one.
+        waits = command is not None and (needs_idle_agent(command) or (command == Resume() and self._terminal.picks))
+        if command is not None and not waits:
             self.transcript.user_message(words)
             await self._execute_command(command)
-        elif words.strip() and self._turn is not None:
-            self._queue.add_message(words)
+        elif waits or is_user_command(words):
+            # It changes what the running turn works on.
+            self._turn_state.later.append(words)
         elif words.strip():
-            self._start_turn_with(words, group, command)
-            return
+            self._queue.add_message(words)
+        if self._terminal.echoes and words in self._queue.waiting and self.questions.current is None:
+            self.transcript.notice("queued")  # other terminals show what waits
+
+    async def _take_line(self, words: str, group: asyncio.TaskGroup) -> None:
+        """Do what a line says while no turn runs; a command that may take long is a turn, so that it can be stopped."""
+        command = parse_slash(words, self.profile.commands)
+        if is_user_command(words):
+            self._start_user_command(words, group)
+        elif command is None or isinstance(command, SendPrompt):
+            if words.strip():
+                self._start_turn_with(words, group, command)
+        elif needs_idle_agent(command):
+            self.transcript.user_message(words)
+            self._start_turn(self._execute_command(command), group)
+        else:
+            self.transcript.user_message(words)
+            await self._execute_command(command)
         if self._turn is None:
             self._await_input(group)
 
@@ -350,17 +376,12 @@ class Repl:
         # not sent without them, and it is not lost.
         if stopped and (waiting := self._queue.take_back_messages()):
             self._terminal.replace("\n".join(filter(None, (waiting, self._terminal.typed))))
-        while words := self._queue.next_line():
-            if is_user_command(words):
-                self._start_user_command(words, group)
-                return
-            command = parse_slash(words, self.profile.commands)
-            if command is None or isinstance(command, SendPrompt):
-                self._start_turn_with(words, group, command)
-                return
-            self.transcript.user_message(words)
-            await self._execute_command(command)
-        self._await_input(group)
+        words = self._queue.next_line()
+        if not words:
+            self._await_input(group)
+        while words:
+            await self._take_line(words, group)
+            words = "" if self._turn_state.busy else self._queue.next_line()
 
     def _await_input(self, group: asyncio.TaskGroup) -> None:
         if self._leaving:
@@ -422,6 +443,11 @@ class Repl:
             self._stop_turn()
         with contextlib.suppress(asyncio.CancelledError):
             await self._turn
+
+    def _show_unsent(self) -> None:
+        for words in (*self._queue.waiting, self._terminal.typed):
+            if words.strip():
+                self.transcript.notice(f"not sent: {words}")
 
     def _show_question(self, question: ApprovalQuestion) -> None:
         change = proposed_change(question, self._tools.call_of(question))

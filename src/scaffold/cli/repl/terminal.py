@@ -36,6 +36,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from scaffold.agent.context.attachments import dropped_images
 from scaffold.cli.repl.approval_queue import wrap_choices
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
@@ -51,7 +52,7 @@ from scaffold.cli.repl.user_input import (
 from scaffold.cli.repl.view import ReplView, status_line
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 
-Picked = TypeVar("Picked")
+MAX_HISTORY_CHARACTERS = 20_000
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
 """Seconds after Escape in which another key counts as Alt and that key."""
@@ -93,8 +94,26 @@ def terminal_colors(environ: Mapping[str, str]) -> TerminalColors:
     return TerminalColors(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
 
 
-def open_history(path: Path) -> History:
-    """Return the history in this private file; one in memory if it cannot be written."""
+class ProjectHistory(FileHistory):
+    """Earlier inputs: as they were typed in this session, and in the file as they were sent, without secrets."""
+
+    def __init__(self, path: Path, sent: Callable[[str], str]) -> None:
+        """`sent` returns what is stored of a line."""
+        super().__init__(path)
+        self._sent = sent
+
+    def store_string(self, string: str) -> None:
+        """Write a line to the file, unless it is too long to be edited again."""
+        if len(text := self._sent(string)) <= MAX_HISTORY_CHARACTERS:
+            with contextlib.suppress(OSError):  # the message is sent all the same
+                super().store_string(text)
+
+
+def open_history(path: Path, sent: Callable[[str], str]) -> History:
+    """Return the history in this private file; one in memory if it cannot be written.
+
+    `sent` returns what is stored of a line.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The file exists with private permissions before prompt_toolkit opens it, which would create it by the umask.
@@ -103,7 +122,7 @@ def open_history(path: Path) -> History:
         path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(path)
+    return ProjectHistory(path, sent)
 
 
 class DenialReason:
@@ -140,16 +159,17 @@ class PromptTerminal:
         self,
         post: PostEvent,
         *,
-        history: History,
+        history: Path,
         completer: Completer,
         colours: TerminalColors,
         clean: Callable[[str], str],
     ) -> None:
-        """`clean` removes secrets from what is shown."""
+        """`history` is the file of earlier inputs; `clean` removes secrets from what is shown and kept."""
         self.view: ReplView
         self._post = post
         self._colours = colours
         self._clean = clean
+        self._pasted = PastedTexts()
         self._output = Vt100_Output.from_pty(
             sys.stdout,
             term=os.environ.get("TERM"),
@@ -158,14 +178,13 @@ class PromptTerminal:
         self._output.enable_cpr = False  # a late answer would be taken for typed keys
         self._line = Buffer(
             multiline=True,
-            history=history,
+            history=open_history(history, lambda line: clean(self._pasted.expand(line))),
             completer=completer,
             complete_while_typing=Condition(self._is_completable),
             enable_history_search=False,
         )
         self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
         self._application = self._make_application()
-        self._pasted = PastedTexts()
         self._reason = DenialReason(self._line)
         self._held_back: list[str] | None = None
         """Texts to show once the user has chosen from a list; None while there is none."""
@@ -197,6 +216,8 @@ class PromptTerminal:
             await self._application.run_async(set_exception_handler=False)
         except (EOFError, OSError, termios.error):
             self._post(QuitRequested(lost=True))
+        finally:
+            self._line.append_to_history()  # what was not sent
 
     def show(self, text: str) -> None:
         """Show lines for good, above the input line."""
@@ -231,9 +252,9 @@ class PromptTerminal:
         self.refresh()
 
     def replace(self, words: str) -> None:
-        """Replace the text in the line."""
+        """Replace the text in the line; what was pasted is a mark again."""
         self._line.reset()
-        self._line.insert_text(words)
+        self._line.insert_text(self._pasted.fold(words))
 
     async def in_place_of_line(self, pick: Callable[[], Awaitable[Picked]]) -> Picked:
         """Let the user choose from a list, in place of the input line; what is shown meanwhile follows."""
@@ -337,7 +358,10 @@ class PromptTerminal:
         keys.add("escape", filter=Condition(self._menu_is_open))(lambda _: self._line.cancel_completion())
         keys.add("escape", filter=Condition(self._escape_stops))(lambda _: self._post(InterruptPressed()))
         keys.add(Keys.BracketedPaste)(self._insert_paste)
-        keys.add("backspace", filter=Condition(lambda: bool(self._mark_before())))(lambda _: self._delete_mark())
+        marked = Condition(lambda: bool(self._mark_before()))
+        keys.add("backspace", filter=marked)(lambda _: self._line.delete_before_cursor(len(self._mark_before())))
+        recalls = Condition(lambda: not self._line.text and bool(self.view.queue.waiting))
+        keys.add("up", filter=recalls)(lambda _: self.replace(self.view.queue.take_back_newest()))
         return keys
 
     def _menu_is_open(self) -> bool:
@@ -350,16 +374,14 @@ class PromptTerminal:
 
     def _insert_paste(self, event: KeyPressEvent) -> None:
         at_start = not self._line.document.text_before_cursor
-        text = self._pasted.collapse(event.data, at_start=at_start)
-        self._line.insert_text(text)
+        if images := dropped_images(event.data):
+            before = self._line.document.char_before_cursor
+            self._line.insert_text(f"{'' if not before or before.isspace() else ' '}{images} ")
+        else:
+            self._line.insert_text(self._pasted.collapse(event.data, at_start=at_start))
 
     def _mark_before(self) -> str:
         return self._pasted.mark_before(self._line.document.text_before_cursor)
-
-    def _delete_mark(self) -> None:
-        mark = self._mark_before()
-        self._line.delete_before_cursor(len(mark))
-        self._pasted.forget(mark)
 
     def _answer_keys(self, asked: Filter) -> KeyBindings:
         # A question counts only once it could be read: keys pressed before go to the line.
@@ -402,11 +424,8 @@ class PromptTerminal:
                 self._line.delete_before_cursor()
                 self._line.insert_text("\n")
             case "send":
-                self._line.text = words = self._pasted.expand(self._line.text)
-                with contextlib.suppress(OSError):  # the message is sent even if the history cannot be written
-                    self._line.append_to_history()
-                self._pasted.clear()
-                self._line.reset()
+                words = self._pasted.expand(self._line.text)
+                self._line.reset(append_to_history=True)
                 self._post(InputSubmitted(words))
             case "ignore":
                 pass

@@ -20,7 +20,7 @@ REASON_KEY = "r"
 MIN_LINES = 8
 MIN_CHARACTERS = 1_500
 """A shorter paste stays in the line as it is."""
-_MARK = re.compile(r"\[pasted text(?: \d+)?, [\d,]+ (?:lines|characters)\]")
+_MARK = re.compile(r"\[pasted [\d,]+ (?:lines|characters)(?: #\d+)?\]")
 
 
 class InputSubmitted(Struct, frozen=True):
@@ -158,6 +158,16 @@ class InputQueue:
             words += f"\n{self._later.popleft()}"
         return words
 
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The lines that wait, oldest first."""
+        return (*self._pending.waiting, *self._later)
+
+    def take_back_newest(self) -> str:
+        """Remove and return the newest line; empty if there is none."""
+        lines = self._later or self._pending.waiting
+        return lines.pop() if lines else ""
+
     def take_back_messages(self) -> str:
         """Remove and return all messages as one text; commands stay."""
         lines = [self._pending.take_back(), *self._later]
@@ -167,7 +177,7 @@ class InputQueue:
 
 
 class PastedTexts:
-    """The pasted texts of one input line, by their marks."""
+    """The long pasted texts of a session, by their marks."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -184,9 +194,10 @@ class PastedTexts:
         lines = text.rstrip("\n").count("\n") + 1
         if lines < MIN_LINES and len(text) < MIN_CHARACTERS:
             return text
+        if known := next((mark for mark, each in self._texts.items() if each == text), ""):
+            return known
         size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
-        number = f" {len(self._texts) + 1}" if self._texts else ""
-        mark = f"[pasted text{number}, {size}]"
+        mark = f"[pasted {size}{f' #{len(self._texts) + 1}' if self._texts else ''}]"
         self._texts[mark] = text
         return mark
 
@@ -195,14 +206,12 @@ class PastedTexts:
         # In one pass: a pasted text may itself contain something like a mark.
         return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), line)
 
+    def fold(self, words: str) -> str:
+        """Return what `expand` made of a line as that line again, to be edited."""
+        for mark, text in self._texts.items():
+            words = words.replace(text, mark)
+        return words
+
     def mark_before(self, text: str) -> str:
         """Return the mark that `text` ends with; empty if it ends with none."""
         return next((mark for mark in self._texts if text.endswith(mark)), "")
-
-    def forget(self, mark: str) -> None:
-        """Forget the text of a mark: it was deleted."""
-        del self._texts[mark]
-
-    def clear(self) -> None:
-        """Forget the texts: the line was sent."""
-        self._texts.clear()

@@ -10,7 +10,7 @@ from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.transcript import Transcript
-from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
+from scaffold.cli.repl.user_input import EXIT_WARNING_S, InputQueue
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, format_usd
@@ -118,7 +118,7 @@ class ReplView(Struct, kw_only=True):
     transcript: Transcript
     tools: RunningTools
     questions: ApprovalQueue
-    pending: PendingInput
+    queue: InputQueue
     turn: TurnState
 
     def status(self) -> StatusLineState:
@@ -145,10 +145,9 @@ class ReplView(Struct, kw_only=True):
         if self.questions.current is None:
             frame = SPINNER[int(self.clock.monotonic() * FRAMES_PER_S) % len(SPINNER)]
             parts += [renderer.call(call.name, call.args, mark=frame, style="cyan") for call in self.tools.running]
-        waiting = (*self.pending.waiting, *self.turn.later)
-        parts += [
-            renderer.words("  " + clipped_line(f"queued: {words}", renderer.width - 2), "dim") for words in waiting
-        ]
+        if waiting := [f"queued: {words}" for words in self.queue.waiting]:
+            lines = [clipped_line(line, renderer.width - 2) for line in (*waiting, "Up edits the last one")]
+            parts.append(renderer.words("\n".join(lines), "dim", indent=2))
         return "\n".join(part for part in parts if part)
 
     def hint(self) -> str:
