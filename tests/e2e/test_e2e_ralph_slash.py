@@ -38,6 +38,7 @@ def scenario(tmp_path):
         ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
         ("/resume", "do things"),
         ("/export", "written to "),
+        ("/export -", "## You\n\ndo things"),
     ],
 )
 def test_a_command_is_answered_without_a_model(asked, command, expected):

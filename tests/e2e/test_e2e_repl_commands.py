@@ -6,8 +6,8 @@ import signal
 import pytest
 import yaml
 
-from support.scenario import wait_until, write
-from support.terminal import IDLE, record_replies
+from support.scenario import shell, wait_until, write
+from support.terminal import CTRL_C, IDLE, record_replies
 
 
 @pytest.mark.slow
@@ -32,6 +32,9 @@ def test_the_window_is_shown_and_the_conversation_exported(scenario, terminal):
     assert "### Call of `write_file`" in exported
     assert exported.endswith("## Ralph\n\nAll done.\n")
     assert secret not in exported
+    screen.type_line("/export -")
+    screen.wait_for("^### Call of `write_file`")
+    assert secret not in screen.text.split("/export -")[1]
 
 
 @pytest.mark.slow
@@ -54,6 +57,7 @@ def test_a_turn_is_taken_back_after_the_session_was_killed(scenario, terminal):
     second.type_line("/diff")
     second.wait_for(r"^\+# Changed")
     second.wait_for("untracked: made.txt")
+    assert "\x1b[32m+# Changed" in second.raw
     second.type_line("/diff turn")
     second.wait_for(r"^README.md +\+1 -1")
     second.type_line("/undo")
@@ -66,6 +70,43 @@ def test_a_turn_is_taken_back_after_the_session_was_killed(scenario, terminal):
     second.wait_for("^I see")
     second.type_line("/undo")
     second.wait_for("there is nothing to undo")
+
+
+@pytest.mark.slow
+def test_a_long_diff_goes_through_the_pager_while_the_agent_works(scenario, terminal):
+    """RA-18: what happens meanwhile is shown afterwards, and Ctrl-C is the pager's."""
+    pager = "sed -u 's/^/P: /'; touch out/paged; trap '' INT; until [ -e quit ]; do sleep 0.05; done"
+    held = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
+    screen = terminal("--model", record_replies(scenario, held, "All done."), "--yolo", PAGER=pager)
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    assert wait_until((scenario.out / "began").exists)
+    (scenario.repo / "README.md").write_text("".join(f"line {number}\n" for number in range(100)))
+    screen.type_line("/diff")
+    screen.wait_for(r"^P: \+line 99")
+    screen.send(CTRL_C)
+    (scenario.repo / "gate").touch()
+    screen.pause()
+    assert "All done" not in screen.text
+    (scenario.repo / "quit").touch()
+    screen.wait_for("^All done")
+    screen.wait_for(IDLE)
+    assert "stopped" not in screen.text
+
+
+@pytest.mark.slow
+def test_a_review_changes_nothing_and_ends_its_mode(scenario, terminal):
+    """RA-18: of what is not committed; Ctrl-C stops it."""
+    screen = terminal("--model", record_replies(scenario, write("made.txt", "x"), "One defect: README.md:1."), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("/review")
+    screen.wait_for("everything is committed")
+    (scenario.repo / "README.md").write_text("changed\n")
+    screen.type_line("/review")
+    screen.wait_for("the mode review allows no changes")
+    screen.wait_for("^One defect")
+    screen.wait_for("default  /help$")
+    assert not (scenario.repo / "made.txt").exists()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from acp.helpers import (
     update_available_commands,
     update_current_mode,
 )
-from msgspec import Struct, structs
+from msgspec import Struct
 from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options
@@ -36,10 +36,11 @@ from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import SessionObserver
-from scaffold.session.slash.prompt_commands import all_commands, prompt_text
+from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import parse_effort
-from scaffold.session.slash.syntax import COMMANDS, CommandSyntax, SendPrompt, parse_slash
+from scaffold.session.slash.syntax import COMMANDS, AgentCommand, CommandSyntax, parse_slash
 from scaffold.session.slash_commands import run_slash_command
+from scaffold.session.working_tree import bound_lines
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -209,15 +210,15 @@ class EditorSession:
     async def _take_turn(self, given: PromptContent) -> schema.StopReason:
         try:
             command = parse_slash(given.words, self._available_commands)
-            if isinstance(command, SendPrompt):
-                given = structs.replace(given, words=await prompt_text(command, self.session.tools))
-            elif command is not None:
+            if command is not None and not isinstance(command, AgentCommand):
                 reply = await run_slash_command(command, self.current, width=WIDTH, commands=self._available_commands)
-                self._post_update(update_agent_message_text(f"```\n{self._redactor.clean(reply.text)}\n```"))
+                self._post_update(
+                    update_agent_message_text(f"```\n{self._redactor.clean(bound_lines(reply.text))}\n```")
+                )
                 self._post_mode()
                 self._post_options()
                 return "end_turn"
-            result = await self._run_turns(given)
+            result = await self._run_turns(given, command)
         except TurnLimitExceeded:
             return "max_turn_requests"
         except ScaffoldError as error:
@@ -230,9 +231,10 @@ class EditorSession:
             self._post_update(usage)
         return "refusal" if result.stop == "refused" else "end_turn"
 
-    async def _run_turns(self, given: PromptContent) -> TurnResult:
+    async def _run_turns(self, given: PromptContent, command: AgentCommand | None) -> TurnResult:
         is_first = not self.current.has_messages
-        result = await self.current.say(given.words, given.material, given.images)
+        more = (given.material, given.images)
+        result = await (self.current.send(command, *more) if command else self.current.say(given.words, *more))
         if is_first and (title := " ".join(given.words.split())):
             self._post_update(schema.SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
         peers = self.session.peers

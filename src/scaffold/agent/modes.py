@@ -1,6 +1,7 @@
 """Modes: the kind of work an agent does, as instructions in its context; read-only modes also deny writing tools."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 from scaffold.agent.prompts import mode_prompt
@@ -48,6 +49,16 @@ class CurrentMode:
     def current(self) -> Mode:
         """The current mode."""
         return self._current
+
+    @contextmanager
+    def during(self, mode: Mode) -> Iterator[None]:
+        """Work in a mode for a while, without keeping it; another that was chosen meanwhile stays."""
+        before, self._current = self._current, mode
+        try:
+            yield
+        finally:
+            if self._current == mode:
+                self._current = before
 
     def switch(self, name: str) -> Refusal | None:
         """Switch the mode from the next request on; return a Refusal if there is no mode with this name."""

@@ -4,6 +4,7 @@ import contextlib
 import shutil
 import signal
 import subprocess  # noqa: TID251 - `host` starts processes
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -68,11 +69,14 @@ class Pager:
     def wait(self) -> bool:
         """Say that this was all, and wait until the user quits it; return False if it could not be run at all."""
         # The pager handles Ctrl-C itself; we must not end before it does, or the shell and it would share the terminal.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Elsewhere than in the main thread the caller sees to that.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
         try:
             if self._process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
                     self._process.stdin.close()
             return self._process.wait() not in NOT_RUN
         finally:
-            signal.signal(signal.SIGINT, before)
+            if before is not None:
+                signal.signal(signal.SIGINT, before)

@@ -40,6 +40,7 @@ from scaffold.session.slash.queries import (
 from scaffold.session.slash.syntax import (
     ASKS_FOR_HELP,
     COMMANDS,
+    AgentCommand,
     Clear,
     Command,
     CommandSyntax,
@@ -52,6 +53,7 @@ from scaffold.session.slash.syntax import (
     QuitSession,
     ReloadPlugins,
     Resume,
+    Review,
     SendPrompt,
     ServersVerb,
     ShowAgents,
@@ -69,6 +71,7 @@ from scaffold.session.slash.syntax import (
     SwitchMode,
     SwitchModel,
     Undo,
+    command_line,
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -90,10 +93,10 @@ SlashTarget = CurrentConversation | OneshotTarget  # what a command acts on: the
 
 
 class SlashReply(Struct, frozen=True):
-    """What a command did: an `answer` to a question, a `notice` about a change, or that another one is open now."""
+    """What a command did: an `answer` to a question, a `patch` to be shown, a `notice` about a change, or `quit`."""
 
     text: str
-    kind: Literal["answer", "notice", "resumed", "quit"] = "answer"
+    kind: Literal["answer", "patch", "notice", "quit"] = "answer"
 
 
 async def run_slash_command(  # noqa: PLR0911 - one for each
@@ -107,9 +110,19 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
     match command:
         case InvalidCommand(what=what, fix=fix):
             raise UsageError(what, fix)
-        case SendPrompt(command=own):
-            raise UsageError(f"/{own.name} is a message to the agent", "Send it where an agent answers.")
-        case Help() | ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
+        case SendPrompt() | Review():
+            raise UsageError(f"{command_line(command)} is a message to the agent", "Send it where an agent answers.")
+        case (
+            Help()
+            | ShowModels()
+            | ShowMode()
+            | ShowEffort()
+            | ShowTasks()
+            | ShowAgents()
+            | ShowCost()
+            | ShowTools()
+            | ShowContext()
+        ):
             return SlashReply(answer_query(command, _conversation_info(command, target, width, commands)))
         case ShowModels() | ManageMemory() | ShowPlugins() | ManageServers():
             return SlashReply(await _asked_text(command, target, width))
@@ -120,7 +133,7 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
         case Resume(conversation=""):
             return SlashReply(_conversation_list(target, width))
         case Export(file=file):
-            return SlashReply(_export_conversation(target, file), "notice")
+            return _export_conversation(target, file)
         case ShowDiff() | ReloadPlugins() | Undo() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target, width)
         case _:
@@ -182,7 +195,7 @@ async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, wid
 def needs_idle_agent(command: Command) -> bool:
     """Return whether a command has to wait until the agent is idle."""
     resumes = isinstance(command, Resume) and bool(command.conversation)
-    return resumes or isinstance(command, (SwitchModel, ReloadPlugins, Undo, Compact, Clear, SendPrompt))
+    return resumes or isinstance(command, (SwitchModel, ReloadPlugins, Undo, Compact, Clear, AgentCommand))
 
 
 async def _run_interactive(  # noqa: PLR0911 - one for each
@@ -195,15 +208,15 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
         raise _needs_repl()
     match command:
         case ShowDiff(view=view):
-            return SlashReply(await target.changes(view))
+            return SlashReply(await target.changes(view), "patch")
         case ReloadPlugins():
             await target.session.reload_plugins()
             return SlashReply(plugin_listing(target.session.extensions.overview(), width))
         case Undo():
             return SlashReply(await target.undo(), "notice")
-        case Compact():
+        case Compact(focus=focus):
             agent = target.session.agent
-            before, shorter = agent.tokens, await agent.compact()
+            before, shorter = agent.tokens, await agent.compact(focus)
             rest = f"about {before:,} tokens, most of them instructions and tools"
             text = (
                 f"about {before:,} tokens before, {agent.tokens:,} now"
@@ -373,7 +386,7 @@ def _conversation_list(target: SlashTarget, width: int) -> str:
     return conversation_listing(found, current, now=SystemClock().now(), width=width)
 
 
-def _export_conversation(target: SlashTarget, file: str) -> str:
+def _export_conversation(target: SlashTarget, file: str) -> SlashReply:
     if isinstance(target, CurrentConversation):
         conversation = target.session.open_conversation.id
         if not target.has_messages:
@@ -384,8 +397,11 @@ def _export_conversation(target: SlashTarget, file: str) -> str:
     if stored is None:
         raise UsageError(f"conversation {conversation} was deleted", "Begin another one with `/clear`.")
     text = conversation_markdown(stored, target.store.conversations.messages(conversation))
+    text = redactor_for(os.environ, options.cwd).clean(text)
+    if file == "-":
+        return SlashReply(text)
     paths = export_path(options.cwd, options.home, file, conversation)
-    return f"written to {write_new_file(paths, redactor_for(os.environ, options.cwd).clean(text))}"
+    return SlashReply(f"written to {write_new_file(paths, text)}", "notice")
 
 
 async def _resume_conversation(target: CurrentConversation, conversation: str) -> None:

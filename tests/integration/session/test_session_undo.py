@@ -286,7 +286,7 @@ async def test_in_git_the_difference_is_that_of_the_working_tree(session, root):
     await git(*as_user, "y")
     (root / "new file ").write_text("x")
     text = await tree_changes(start, session.history, root)
-    assert text.startswith(f"since {start.commit[:10]}, where the session began:\ndiff --git a/a.py b/a.py")
+    assert text.startswith(f"since commit {start.commit[:10]}:\ndiff --git a/a.py b/a.py")
     assert "+changed" in text
     assert text.endswith('untracked: "new file "')
 

@@ -14,6 +14,8 @@ from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import InputSubmitted, InterruptPressed, PostEvent, QuitRequested
 from scaffold.cli.repl.view import ReplView, status_sentence
 from scaffold.core.printable_text import printable
+from scaffold.session.working_tree import bound_lines
+from scaffold.store.user_store import UserStore
 
 CHUNK = 65_536
 
@@ -72,6 +74,10 @@ class DumbTerminal:
         """Show lines."""
         with contextlib.suppress(OSError):
             self._write_plain(f"{text}\n")
+
+    async def page(self, text: str) -> None:
+        """Show lines, not more than can be read: a screen reader has no pager."""
+        self.show(bound_lines(text))
 
     def refresh(self) -> None:
         """Do nothing: only whole lines are shown."""

@@ -55,7 +55,7 @@ from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import subagent_usage
-from scaffold.session.slash.syntax import Command, CommandSyntax, SendPrompt, parse_slash
+from scaffold.session.slash.syntax import COMMANDS, AgentCommand, Command, CommandSyntax, Resume, parse_slash
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
@@ -281,7 +281,7 @@ class Repl:
         command = parse_slash(words, self.profile.commands)
         if is_user_command(words):
             self._start_user_command(words, group)
-        elif command is None or isinstance(command, SendPrompt):
+        elif command is None or isinstance(command, AgentCommand):
             if words.strip():
                 self._start_turn_with(words, group, command)
         elif needs_idle_agent(command):
@@ -305,6 +305,18 @@ class Repl:
                 await self._answer_command(each)
         except ScaffoldError as error:
             self.transcript.error(error.what, error.fix)
+        else:
+            match reply.kind:
+                case "answer":
+                    self.transcript.answer(reply.text)
+                case "patch":
+                    await self._terminal.page(self._terminal.renderer.patch(reply.text))
+                case "notice":
+                    self.transcript.notice(reply.text)
+                case "quit":
+                    self._leaving = True
+                case _:
+                    assert_never(reply.kind)
         self._update_subagent_usage()
 
     async def _answer_command(self, command: Command) -> None:
@@ -327,7 +339,7 @@ class Repl:
         with contextlib.suppress(ScaffoldError):
             self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.subagents()) or Usage()
 
-    def _start_turn_with(self, words: str, group: asyncio.TaskGroup, command: SendPrompt | None) -> None:
+    def _start_turn_with(self, words: str, group: asyncio.TaskGroup, command: AgentCommand | None) -> None:
         self._on_news = "wake"
         self.transcript.user_message(words)
         self._start_turn(self.current.say(words) if command is None else self.current.send(command), group)

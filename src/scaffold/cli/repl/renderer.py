@@ -20,6 +20,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
+from scaffold.cli.render.terminal.style import PATCH_COLORS, paint
 from scaffold.core.conversation import Todo
 from scaffold.core.printable_text import count_of, printable
 from scaffold.tools.content.line_diff import DiffLine, LineDiff
@@ -93,6 +94,13 @@ class Renderer(Struct, frozen=True, kw_only=True):
     def words(self, text: str, style: str = "", *, indent: int = 0) -> str:
         """Return plain text, wrapped; each line is indented by so many columns."""
         return self.draw(Padding(Text(self._safe_text(text), style), (0, 0, 0, indent)))
+
+    def patch(self, text: str) -> str:
+        """Return a diff, each line in its colour and as long as it is, for a pager."""
+        lines = [printable(line) for line in self.clean(text).split("\n")]
+        if not self.colours:
+            return "\n".join(lines)
+        return "\n".join(paint(line, PATCH_COLORS[line[0]]) if line[:1] in PATCH_COLORS else line for line in lines)
 
     def quoted(self, text: str) -> str:
         """Return text of a model or tool, with a bar before each line so that none looks like ours."""

@@ -1,5 +1,6 @@
 """The input line and its surroundings, by prompt_toolkit; nothing is decided here."""
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -37,6 +38,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from scaffold.agent.context.attachments import dropped_images
+from scaffold.cli.render.terminal.paged_output import rows_of, show_paged
 from scaffold.cli.repl.approval_queue import wrap_choices
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
@@ -52,6 +54,7 @@ from scaffold.cli.repl.user_input import (
 from scaffold.cli.repl.view import ReplView, status_line
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 
+Result = TypeVar("Result")
 MAX_HISTORY_CHARACTERS = 20_000
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
@@ -187,7 +190,7 @@ class PromptTerminal:
         self._application = self._make_application()
         self._reason = DenialReason(self._line)
         self._held_back: list[str] | None = None
-        """Texts to show once the user has chosen from a list; None while there is none."""
+        """Texts to show once the terminal is back; None while it is not lent."""
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
@@ -256,16 +259,28 @@ class PromptTerminal:
         self._line.reset()
         self._line.insert_text(self._pasted.fold(words))
 
-    async def in_place_of_line(self, pick: Callable[[], Awaitable[Picked]]) -> Picked:
-        """Let the user choose from a list, in place of the input line; what is shown meanwhile follows."""
+    async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:
+        """Let the user choose a conversation, in place of the input line; None if they choose none."""
+        # With an input of its own: a timer of this application would take an Escape out of a shared one.
+        return await self._lend(pick_conversation(store, home))
+
+    async def page(self, text: str) -> None:
+        """Show lines with the user's pager if they are more than the screen has."""
+        size = self._output.get_size()
+        if rows_of(text, size.columns) < size.rows:
+            self.show(f"\n{text}")
+        else:
+            await self._lend(asyncio.to_thread(show_paged, sys.stdout, text))
+
+    async def _lend(self, use: Awaitable[Result]) -> Result:
+        # The terminal is another's meanwhile; what is shown waits.
         self._held_back = []
         try:
             with set_app(self._application):
                 async with in_terminal():
-                    # With an input of its own: a timer of this application would take an Escape out of a shared one.
-                    return await pick()
+                    return await use
         finally:
-            self.view.questions.key_pressed()  # keys for the list are none for a question that is shown only now
+            self.view.questions.key_pressed()  # keys for the other are none for a question that is shown only now
             held_back, self._held_back = self._held_back, None
             for text in held_back:
                 self.show(text)
@@ -347,7 +362,9 @@ class PromptTerminal:
         keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
         keys.add("c-j")(lambda _: self._line.insert_text("\n"))
         keys.add("c-c")(lambda _: self._post(InterruptPressed()))
-        keys.add("<sigint>")(lambda _: self._post(InterruptPressed()))
+        # In a pager, Ctrl-C is for the pager.
+        owned = Condition(lambda: self._held_back is None)
+        keys.add("<sigint>", filter=owned)(lambda _: self._post(InterruptPressed()))
         keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda _: self._post(QuitRequested()))
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())

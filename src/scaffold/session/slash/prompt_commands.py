@@ -61,6 +61,16 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
     return text
 
 
+def review_request(change: str, focus: str) -> str:
+    """Return the message that asks for a review; the change follows it."""
+    what = f"`{change}`" if change else "what is not committed"
+    more = f" Look above all at this: {focus}" if focus else ""
+    return (
+        f"Review {what}; the change is below. Files that are only named as untracked are new as a whole: read "
+        f"them, and whatever else the change touches.{more}"
+    )
+
+
 def _command_syntax(command: PromptCommand) -> CommandSyntax:
     return CommandSyntax(
         name=command.name,

@@ -107,7 +107,7 @@ class Export(Struct, frozen=True, tag="export"):
     """Write the conversation to a file."""
 
     file: str = ""
-    """A path as typed; empty for a new name."""
+    """A path as typed; empty for a new name, `-` to show it."""
 
 
 class ShowDiff(Struct, frozen=True, tag="show_diff"):
@@ -116,12 +116,24 @@ class ShowDiff(Struct, frozen=True, tag="show_diff"):
     view: DiffView = "session"
 
 
+class Review(Struct, frozen=True, tag="review"):
+    """Let the agent review a change, in mode `review`."""
+
+    change: str = ""
+    """A branch, a commit or a range; empty for what is not committed."""
+    focus: str = ""
+    """What to look at, as typed."""
+
+
 class Undo(Struct, frozen=True, tag="undo"):
     """Undo what the last turn's tools did to files."""
 
 
 class Compact(Struct, frozen=True, tag="compact"):
     """Shorten the conversation."""
+
+    focus: str = ""
+    """What the summary must keep, as typed; with it, the model writes the summary."""
 
 
 class Clear(Struct, frozen=True, tag="clear"):
@@ -179,6 +191,7 @@ Command = (
     | ReloadPlugins
     | Export
     | ShowDiff
+    | Review
     | Undo
     | Compact
     | Clear
@@ -188,6 +201,10 @@ Command = (
     | SendPrompt
     | InvalidCommand
 )
+
+
+AgentCommand = SendPrompt | Review
+"""Commands that are a turn of the agent."""
 
 
 class CommandSyntax(Struct, frozen=True):
@@ -281,7 +298,10 @@ def _parse_diff(words: Sequence[str]) -> Command | None:
     return None
 
 
-ITEMS = "the items of this repository that have not ended, as `scaffold item` lists them"
+def _parse_review(words: Sequence[str]) -> Command:
+    return Review(*words[0].split(maxsplit=1))
+
+
 # In the order of `/help`.
 COMMANDS = (
     CommandSyntax("help", "these commands and keys", _without_arguments(Help()), in_oneshot=True),
@@ -356,9 +376,9 @@ COMMANDS = (
     CommandSyntax("context", "what fills the model's window, in tokens", _without_arguments(ShowContext())),
     CommandSyntax(
         "export",
-        "write the conversation to a new Markdown file",
+        "write the conversation to a new Markdown file; -: show it",
         lambda words: Export(" ".join(words)),
-        words="[FILE]",
+        words="[FILE | -]",
         in_oneshot=True,
     ),
     CommandSyntax(
@@ -368,8 +388,22 @@ COMMANDS = (
         words="[session | turn]",
         completions=get_args(DiffView),
     ),
+    CommandSyntax(
+        "review",
+        "let the agent review what is not committed, or a branch, a commit or a range; it changes nothing",
+        _parse_review,
+        words="[REVISION [FOCUS]]",
+        in_oneshot=True,
+        whole=True,
+    ),
     CommandSyntax("undo", "take back what the last turn's file tools changed", _without_arguments(Undo())),
-    CommandSyntax("compact", "shorten the conversation now", _without_arguments(Compact())),
+    CommandSyntax(
+        "compact",
+        "shorten the conversation now; with instructions, the model writes the summary and keeps what they say",
+        lambda words: Compact(words[0].strip()),
+        words="[INSTRUCTIONS]",
+        whole=True,
+    ),
     CommandSyntax("clear", "start a new conversation; the old one is kept", _without_arguments(Clear())),
     CommandSyntax(
         "resume",
@@ -401,6 +435,16 @@ def with_own_commands(own: Sequence[CommandSyntax]) -> tuple[CommandSyntax, ...]
     """Return all commands of a REPL that has `own` ones; they replace general ones of the same name."""
     names = {each.name for each in own}
     return (*own, *(each for each in COMMANDS if each.name not in names))
+
+
+def command_line(command: AgentCommand) -> str:
+    """Return the line of a command."""
+    words = (
+        (command.command.name, command.arguments)
+        if isinstance(command, SendPrompt)
+        else ("review", command.change, command.focus)
+    )
+    return f"/{' '.join(filter(None, words))}"
 
 
 def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Command | None:

@@ -17,8 +17,7 @@ from scaffold.session.open_conversation import OpenConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json, stop_reason
-from scaffold.session.slash.prompt_commands import prompt_text
-from scaffold.session.slash.syntax import SendPrompt
+from scaffold.session.slash.syntax import AgentCommand
 
 
 class OneshotTask(Struct, frozen=True):
@@ -28,8 +27,8 @@ class OneshotTask(Struct, frozen=True):
     """The user's own words; `@path` in them attaches a file."""
     piped: str
     """The text from standard input, where `@path` has no meaning."""
-    command: SendPrompt | None = None
-    """The words as a command of the user's own; None if they are not one."""
+    command: AgentCommand | None = None
+    """The words as a command that is a turn; None if they are not one."""
 
     @property
     def empty(self) -> bool:
@@ -84,8 +83,7 @@ async def run_oneshot(
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
-    words = await prompt_text(task.command, session.tools) if task.command else task.words
-    result = await session.say(words, task.piped)
+    result = await (session.send(task.command, task.piped) if task.command else session.say(task.words, task.piped))
     # Subagents end with this process, and their results would be lost.
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()

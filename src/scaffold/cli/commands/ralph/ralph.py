@@ -50,14 +50,7 @@ from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json
 from scaffold.session.slash.prompt_commands import all_commands, hidden_commands
-from scaffold.session.slash.syntax import (
-    Command,
-    CommandSyntax,
-    SendPrompt,
-    item_command,
-    parse_slash,
-    with_own_commands,
-)
+from scaffold.session.slash.syntax import AgentCommand, Command, CommandSyntax, parse_slash
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -234,7 +227,7 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
         known = with_own_commands((item_command(_items_here),))
         commands = all_commands(options.extensions.commands, known)
         command = parse_slash(task.words, commands)
-        if command is not None and not isinstance(command, SendPrompt):
+        if command is not None and not isinstance(command, AgentCommand):
             model = settings.model() or "none" if stored is None else stored.model
             target = OneshotTarget(options, store, stored, model, partial(click.echo, err=True))
             return await _run_slash(command, target, _make_reporter(flags), commands)

@@ -31,6 +31,18 @@ def paged(out: TextIO) -> Iterator[None]:
         output.end()
 
 
+def show_paged(out: TextIO, text: str) -> None:
+    """Show a text with the user's pager, or without one if there is none."""
+    output = PagedOutput(out)
+    output.take(f"{text}\n")
+    output.end()
+
+
+def rows_of(text: str, columns: int) -> int:
+    """Return how many rows the whole lines of a text take: a terminal wraps a line that is wider than itself."""
+    return sum(max(1, -(-cell_len(click.unstyle(line)) // columns)) for line in text.split("\n")[:-1])
+
+
 class PagedOutput(TerminalStream):
     """Holds output back until it is longer than the screen, then starts the pager."""
 
@@ -58,10 +70,7 @@ class PagedOutput(TerminalStream):
                 if self._taken > MAX_KEPT:
                     self._held.clear()
             return
-        # The terminal wraps a line that is wider than itself: it takes several rows.
-        self._rows += sum(
-            max(1, -(-cell_len(click.unstyle(line)) // self._size.columns)) for line in text.split("\n")[:-1]
-        )
+        self._rows += rows_of(text, self._size.columns)
         if self._rows >= self._size.rows:
             self._start_pager()
 
