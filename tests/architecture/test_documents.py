@@ -3,7 +3,11 @@
 import ast
 import re
 from functools import cache
+from types import SimpleNamespace
 
+from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
+from scaffold.session.slash.queries import KEY_HELP
+from scaffold.session.slash.syntax import COMMANDS
 from support.documents import PAGES, ROOT, Block, blocks, inline_commands, parse_problem, problems, synopsis
 from support.source_tree import SourceFile, source_files
 
@@ -53,6 +57,16 @@ def test_every_block_of_the_pages_is_in_order() -> None:
 def test_commands_in_sentences_exist_and_take_these_arguments() -> None:
     found = {(page, text) for page in PAGES for text in inline_commands(page)}
     assert {each: problem for each in found if (problem := parse_problem(synopsis(each[1]), is_whole=False))} == {}
+
+
+def test_each_command_and_key_of_the_chats_is_compared_and_described() -> None:
+    """The lists follow the tables of the program; `ralph.md` has the arguments, too."""
+    first_column = re.compile(r"^\| (?!ours|key|-)([^|]+?) \|", re.MULTILINE)
+    page, ralph = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("chat-commands.md", "ralph.md"))
+    every = [*COMMANDS, *orchestrator_profile(SimpleNamespace(git=None), None, None).commands]
+    names, keys = {f"`/{each.name}`" for each in every}, {key for key, _ in KEY_HELP}
+    assert set(first_column.findall(page)) == names | keys
+    assert [each.usage for each in COMMANDS if f"`{each.usage}`" not in ralph.replace("\\|", "|")] == []
 
 
 def test_the_explained_messages_are_ours() -> None:

@@ -11,7 +11,6 @@ import msgspec
 
 from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.context.attachments import AttachmentPlaces, attach
-from scaffold.agent.context.text_size import cut_middle
 from scaffold.agent.extensions.port import (
     AgentExtensions,
     Compacting,
@@ -74,19 +73,14 @@ from scaffold.session.shell_sandbox import (
     tell_what_is_left_out,
     with_named_hosts,
 )
-from scaffold.session.slash.prompt_commands import prompt_text, review_request
-from scaffold.session.slash.syntax import AgentCommand, SendPrompt
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher, model_of_role, system_prompts
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
-from scaffold.session.working_tree import change_to_review
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import ConversationHistory
 from scaffold.tools.command.background_commands import BackgroundCommands
 
 CALLER = Caller(role="agent")
-MAX_REVIEWED = 200_000
-"""Bytes of a change that the reviewing agent gets at once; of a longer one it reads the middle itself."""
 
 
 class Session:
@@ -168,15 +162,6 @@ class Session:
         await self.renew_tools()
         self._context.recalled = await self._memories.context_for(f"{words}\n{material}", self._tell_user)
         return await self.turn((*self.user_content(words, material), *images))
-
-    async def send(self, command: AgentCommand, material: str = "", images: Sequence[Image] = ()) -> TurnResult:
-        """Take one turn about a command that is one; `material` and `images` are passed on. Raises what `say` does."""
-        if isinstance(command, SendPrompt):
-            return await self.say(await prompt_text(command, self.tools), material, images)
-        change = await change_to_review(command.change, self.file_history, self.options.cwd)
-        shown = cut_middle(self._redactor.clean(f"{change}\n{material}"), MAX_REVIEWED)
-        with self.modes.during("review"):
-            return await self.say(review_request(command.change, command.focus), shown, images)
 
     async def turn(self, prompt: Prompt) -> TurnResult:
         """Let the agent take a turn; hooks may want it to go on. Raises what `Agent.turn` raises."""

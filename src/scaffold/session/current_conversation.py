@@ -18,6 +18,7 @@ from scaffold.session.model_catalog import ModelCatalog
 from scaffold.session.open_conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter, SessionObserver
+from scaffold.session.slash.prompt_commands import send_command
 from scaffold.session.slash.syntax import AgentCommand, DiffView, command_line
 from scaffold.session.undo import undo_note, undo_text, undo_turn
 from scaffold.session.working_tree import StartCommit, start_of_changes, tool_changes, tree_changes
@@ -87,9 +88,9 @@ class CurrentConversation:
         return await self.session.say(words, material, images)
 
     async def send(self, command: AgentCommand, material: str = "", images: Sequence[Image] = ()) -> TurnResult:
-        """Take one turn, as `Session.send` does; a conversation without a title gets its title from the command."""
+        """Take one turn, as `send_command` does; a conversation without a title gets its title from the command."""
         self.session.open_conversation.set_title_if_empty(command_line(command))
-        return await self.session.send(command, material, images)
+        return await send_command(self.session, command, material, images)
 
     async def run_command(self, command: str) -> ToolOutput:
         """Run a command of the user's own; a conversation without a title gets its title from it."""

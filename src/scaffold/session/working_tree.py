@@ -82,13 +82,11 @@ async def change_to_review(named: str, history: FileHistory, root: Path) -> str:
         raise UsageError("there is no git repository here", "`/review` alone reviews what the file tools changed.")
     git = Git(root, environ=os.environ)
     first, dots, last = named.partition("..")
-    first, tip = await _commit(git, first or "HEAD"), await _commit(git, last.removeprefix(".") or "HEAD")
-    if dots:
-        base = await merge_base(git, first, tip)
-    else:
-        tip, refs = first, {f"refs/heads/{named}", f"refs/remotes/{named}"}
-        is_branch = bool(refs.intersection((await git("for-each-ref", "--format=%(refname)", *refs)).line.splitlines()))
-        base = await merge_base(git, await _commit(git, "HEAD"), tip) if is_branch else await resolve(git, f"{tip}^")
+    left, right = [await _find_commit(git, each or "HEAD") for each in (first, last.removeprefix("."))]
+    base, tip = await merge_base(git, left, right), right if dots else left
+    refs = {f"refs/heads/{named}", f"refs/remotes/{named}"}
+    if not dots and refs.isdisjoint((await git("for-each-ref", "--format=%(refname)", *refs)).line.splitlines()):
+        base = await resolve(git, f"{tip}^")
     messages = await git("log", "--format=commit %h%n%B", f"-{MAX_NAMED}", tip, *([f"^{base}"] if base else []), "--")
     diff = await _git_diff(git, base or await _empty_tree(git), tip)
     if not diff:
@@ -97,7 +95,7 @@ async def change_to_review(named: str, history: FileHistory, root: Path) -> str:
     return f"{messages.out.decode(errors='replace')}\n{diff}"
 
 
-async def _commit(git: Git, name: str) -> Commit:
+async def _find_commit(git: Git, name: str) -> Commit:
     if (found := await resolve(git, name)) is None:
         raise UsageError(
             f"`{name}` is neither a branch nor a commit", "What to look at follows it: `/review main.. the locking`."

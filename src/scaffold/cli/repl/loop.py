@@ -5,8 +5,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from hashlib import sha256
-from pathlib import Path
 from typing import Literal, assert_never
 
 import click
@@ -21,7 +19,7 @@ from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
 from scaffold.cli.repl.picker import PICKED, picked_commands
 from scaffold.cli.repl.renderer import clipped_line
-from scaffold.cli.repl.terminal import PromptTerminal, terminal_colors
+from scaffold.cli.repl.terminal import PromptTerminal, history_file, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
     EXIT_WARNING_S,
@@ -43,9 +41,7 @@ from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
-from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
-from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
@@ -61,19 +57,11 @@ from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
-HISTORY_FOLDER = "input-history"
-"""In the data directory: a file for each project."""
 GREETING = "\n/help lists commands and keys"
 NewsPolicy = Literal["wake", "notify", "ignore"]
 """The effect of news on an idle agent: they wake it; after a stopped or failed turn they are announced once."""
 FORCED_EXIT_S = 4.0
 """After a second Ctrl-C: anything that is still running then ends with the process."""
-
-
-def history_file(folder: Path) -> Path:
-    """Return the file with the earlier inputs of the project that a folder belongs to."""
-    project = find_checkout(folder) or folder.resolve()
-    return user_dirs().data / HISTORY_FOLDER / sha256(os.fsencode(project)).hexdigest()[:16]
 
 
 def resume_hint(conversation: ConversationId | None) -> str:

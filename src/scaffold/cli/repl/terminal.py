@@ -6,6 +6,7 @@ import os
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,9 +53,14 @@ from scaffold.cli.repl.user_input import (
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
+from scaffold.core.ids import ConversationId
+from scaffold.git.checkouts.worktree_metadata import find_checkout
+from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 
 Result = TypeVar("Result")
+HISTORY_FOLDER = "input-history"
+"""In the data directory: a file for each project."""
 MAX_HISTORY_CHARACTERS = 20_000
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
@@ -95,6 +101,12 @@ def terminal_colors(environ: Mapping[str, str]) -> TerminalColors:
     """Return the colours by NO_COLOR and by the background in COLORFGBG."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return TerminalColors(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
+
+
+def history_file(folder: Path) -> Path:
+    """Return the file with the earlier inputs of the project that a folder belongs to."""
+    project = find_checkout(folder) or folder.resolve()
+    return user_dirs().data / HISTORY_FOLDER / sha256(os.fsencode(project)).hexdigest()[:16]
 
 
 class ProjectHistory(FileHistory):
@@ -262,7 +274,7 @@ class PromptTerminal:
     async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:
         """Let the user choose a conversation, in place of the input line; None if they choose none."""
         # With an input of its own: a timer of this application would take an Escape out of a shared one.
-        return await self._lend(pick_conversation(store, home))
+        return await self._lend_terminal(pick_conversation(store, home))
 
     async def page(self, text: str) -> None:
         """Show lines with the user's pager if they are more than the screen has."""
@@ -270,9 +282,9 @@ class PromptTerminal:
         if rows_of(text, size.columns) < size.rows:
             self.show(f"\n{text}")
         else:
-            await self._lend(asyncio.to_thread(show_paged, sys.stdout, text))
+            await self._lend_terminal(asyncio.to_thread(show_paged, sys.stdout, text))
 
-    async def _lend(self, use: Awaitable[Result]) -> Result:
+    async def _lend_terminal(self, use: Awaitable[Result]) -> Result:
         # The terminal is another's meanwhile; what is shown waits.
         self._held_back = []
         try:

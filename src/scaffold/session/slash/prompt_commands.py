@@ -1,17 +1,26 @@
 """Commands that the user has written: a message by its name, with what it is about."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 
+from scaffold.agent.agent_spec import TurnResult
+from scaffold.agent.context.text_size import cut_middle
+from scaffold.core.conversation import Image
 from scaffold.core.extension_set import PromptCommand
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.tool import Tool
-from scaffold.session.slash.syntax import ALIASES, COMMANDS, CommandSyntax, SendPrompt
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.session.agent_session import Session
+from scaffold.session.slash.syntax import ALIASES, COMMANDS, AgentCommand, CommandSyntax, Review, SendPrompt
+from scaffold.session.working_tree import change_to_review
 
 _PARTS = re.compile(r"!`([^`\n]+)`")
 _ARGUMENTS = re.compile(r"\$ARGUMENTS\b|\$(\d)\b")
 MAX_OUTPUT_CHARS = 30_000
+MAX_REVIEWED = 200_000
+"""Bytes of a change that the reviewing agent gets at once; of a longer one it reads the middle itself."""
 
 
 def all_commands(
@@ -61,10 +70,22 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
     return text
 
 
-def review_request(change: str, focus: str) -> str:
-    """Return the message that asks for a review; the change follows it."""
-    what = f"`{change}`" if change else "what is not committed"
-    more = f" Look above all at this: {focus}" if focus else ""
+async def send_command(
+    session: Session, command: AgentCommand, material: str = "", images: Sequence[Image] = ()
+) -> TurnResult:
+    """Take one turn about a command that is one; `material` and `images` are passed on. Raises what `say` does."""
+    if isinstance(command, SendPrompt):
+        return await session.say(await prompt_text(command, session.tools), material, images)
+    cwd = session.options.cwd
+    change = await change_to_review(command.change, session.file_history, cwd)
+    shown = cut_middle(redactor_for(os.environ, cwd).clean(f"{change}\n{material}"), MAX_REVIEWED)
+    with session.modes.during("review"):
+        return await session.say(_review_request(command), shown, images)
+
+
+def _review_request(command: Review) -> str:
+    what = f"`{command.change}`" if command.change else "what is not committed"
+    more = f" Look above all at this: {command.focus}" if command.focus else ""
     return (
         f"Review {what}; the change is below. Files that are only named as untracked are new as a whole: read "
         f"them, and whatever else the change touches.{more}"

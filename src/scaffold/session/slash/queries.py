@@ -48,8 +48,8 @@ from scaffold.views.text_format import (
 KEY_HELP = (
     ("Enter", "send; while the agent works, your message waits for its next step"),
     ("Alt-Enter, Ctrl-J", "a new line; so does Enter after a backslash"),
-    ("@path, Tab", "attach a file; complete a path or a command"),
-    ("Ctrl-R, Up", "search, or go through, your earlier messages"),
+    ("@path, Tab", "attach a file, as dragging an image here does; complete a path or a command"),
+    ("Up, Ctrl-R", "edit what waits for the agent; go through, or search, your earlier input in this project"),
     ("!command", "run a command of your own; the agent sees it and its output with your next message"),
     ("Shift-Tab", "the next mode; in a menu: the previous entry"),
     ("Esc", "stop the agent; deny a question; close a menu"),

@@ -17,6 +17,7 @@ from scaffold.session.open_conversation import OpenConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json, stop_reason
+from scaffold.session.slash.prompt_commands import send_command
 from scaffold.session.slash.syntax import AgentCommand
 
 
@@ -83,7 +84,8 @@ async def run_oneshot(
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
-    result = await (session.send(task.command, task.piped) if task.command else session.say(task.words, task.piped))
+    taken = send_command(session, task.command, task.piped) if task.command else session.say(task.words, task.piped)
+    result = await taken
     # Subagents end with this process, and their results would be lost.
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()
