@@ -92,7 +92,7 @@ async def test_a_review_is_one_turn_in_its_mode_without_secrets(home, git, tmp_p
     """RA-5, RA-18: the mode is over even if the turn fails, and is not stored."""
     secret = "ghp_" + "a1B2" * 9
     (git.cwd / "base").write_text(f"token={secret}\n")
-    asked = r"(?s)Review what is not committed.*\+token="
+    asked = r"(?s)Review what is not committed.*Attached: the change.*\+token="
     model = cassette(
         tmp_path / "tape.yaml",
         {

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from scaffold.agent.agent_spec import TurnResult
+from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import Image
 from scaffold.core.extension_set import PromptCommand
@@ -78,16 +79,19 @@ async def send_command(
         return await session.say(await prompt_text(command, session.tools), material, images)
     cwd = session.options.cwd
     change = await change_to_review(command.change, session.file_history, cwd)
-    shown = cut_middle(redactor_for(os.environ, cwd).clean(f"{change}\n{material}"), MAX_REVIEWED)
+    # Cut after the redaction, which has to see secrets whole.
+    shown = cut_middle(redactor_for(os.environ, cwd).clean(change), MAX_REVIEWED)
     with session.modes.during("review"):
-        return await session.say(_review_request(command), shown, images)
+        return await session.say(
+            _review_request(command), f"{ATTACHMENT_PREFIX}the change\n{shown}\n{material}", images
+        )
 
 
 def _review_request(command: Review) -> str:
     what = f"`{command.change}`" if command.change else "what is not committed"
     more = f" Look above all at this: {command.focus}" if command.focus else ""
     return (
-        f"Review {what}; the change is below. Files that are only named as untracked are new as a whole: read "
+        f"Review {what}; the change is attached. Files that are only named as untracked are new as a whole: read "
         f"them, and whatever else the change touches.{more}"
     )
 
