@@ -1,3 +1,5 @@
+from scaffold.core.extension_set import PromptCommand
+from scaffold.session.slash.prompt_commands import all_commands, hidden_commands
 from scaffold.session.slash.syntax import (
     COMMANDS,
     Clear,
@@ -8,6 +10,8 @@ from scaffold.session.slash.syntax import (
     InvalidCommand,
     QuitSession,
     Resume,
+    Review,
+    SendPrompt,
     ShowAgents,
     ShowContext,
     ShowCost,
@@ -55,7 +59,10 @@ def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command():
         "/diff": ShowDiff(),
         "/diff Turn": ShowDiff("turn"),
         "/undo": Undo(),
+        "/review": Review(),
+        "/review main..  the lock\nand x ": Review("main..", "the lock\nand x"),
         "/compact": Compact(),
+        "/compact keep  names": Compact("keep  names"),
         "/clear": Clear(),
         "/resume": Resume(),
         "/resume abc": Resume("abc"),
@@ -132,3 +139,14 @@ def test_a_slash_alone_is_not_said_to_a_model():
     """RA-18: whoever sends it too early pays for no request."""
     assert isinstance(parse_slash("/ "), InvalidCommand)
     assert parse_slash(" /") is None
+
+
+def test_a_command_of_the_users_own_replaces_only_what_sends_a_message():
+    """RA-18: `review`, not `clear`; the user is told of the other."""
+    words = {"description": "", "hint": "", "text": "look"}
+    own = [PromptCommand(name=name, source=f"{name}.md", **words) for name in ("review", "clear", "fix")]
+    commands = all_commands(own)
+    found = [parse_slash(line, commands) for line in ("/review it", "/clear", "/fix")]
+    assert found == [SendPrompt(own[0], "it"), Clear(), SendPrompt(own[2], "")]
+    assert len({each.name for each in commands}) == len(commands)
+    assert [*hidden_commands(own)] == ["clear.md has no effect: `/clear` is a command of ralph"]

@@ -27,17 +27,21 @@ MAX_REVIEWED = 200_000
 def all_commands(
     given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS
 ) -> tuple[CommandSyntax, ...]:
-    """Return the `known` commands, and the user's own unless a known one has the same name."""
-    taken = {*ALIASES, *(each.name for each in known)}
-    return (*known, *(_command_syntax(each) for each in given if each.name not in taken))
+    """Return the `known` commands, and the user's own unless a known one has the same name and cannot be replaced."""
+    own = [each for each in given if each.name not in _taken_names(known)]
+    names = {each.name for each in own}
+    return (*(each for each in known if each.name not in names), *map(_command_syntax, own))
 
 
 def hidden_commands(given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS) -> Iterator[str]:
-    """Yield a line about each command that has the name of a `known` one."""
-    taken = {*ALIASES, *(each.name for each in known)}
+    """Yield a line about each command that has the name of a `known` one which it cannot replace."""
     for each in given:
-        if each.name in taken:
+        if each.name in _taken_names(known):
             yield f"{each.source} has no effect: `/{each.name}` is a command of ralph"
+
+
+def _taken_names(known: Sequence[CommandSyntax]) -> frozenset[str]:
+    return frozenset({*ALIASES, *(each.name for each in known if not each.replaceable)})
 
 
 async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:

@@ -222,8 +222,8 @@ class CommandSyntax(Struct, frozen=True):
     """Fixed words that may follow the name."""
     whole: bool = False
     """Whether its arguments are one text, as typed."""
-    examples: Sequence[str] = ()
-    """Whole lines."""
+    replaceable: bool = False
+    """Whether a command of the user's own replaces it: it only sends a message, which they may word better."""
 
     @property
     def usage(self) -> str:
@@ -395,6 +395,7 @@ COMMANDS = (
         words="[REVISION [FOCUS]]",
         in_oneshot=True,
         whole=True,
+        replaceable=True,
     ),
     CommandSyntax("undo", "take back what the last turn's file tools changed", _without_arguments(Undo())),
     CommandSyntax(
