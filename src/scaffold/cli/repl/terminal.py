@@ -232,7 +232,9 @@ class PromptTerminal:
         except (EOFError, OSError, termios.error):
             self._post(QuitRequested(lost=True))
         finally:
-            self._line.append_to_history()  # what was not sent
+            # What was not sent is kept.
+            self._reason.end_if_answered(None)
+            self._line.append_to_history()
 
     def show(self, text: str) -> None:
         """Show lines for good, above the input line."""
