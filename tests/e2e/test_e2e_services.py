@@ -35,7 +35,7 @@ def scenario(tmp_path, docker, port):
 @pytest.mark.usefixtures("held")
 def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker, port):
     """AL-9, SC-7: before that nothing is started and nothing spent; then each check has its own, and none is left."""
-    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
+    scenario.scaffold("config", "services", f"compose db @{port}", "--user", code=0)
     untrusted = scenario.run("--yes", code=1)
     assert "environment_not_ready" in untrusted.stderr
     assert "scaffold trust" in untrusted.stderr
@@ -54,7 +54,7 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
     check = f"grep more README.md && touch '{docker.home}/no daemon'"
     scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
     scenario.cassette(add=[write("README.md", "more\n")])
-    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
+    scenario.scaffold("config", "services", f"compose db @{port}", "--user", code=0)
     scenario.scaffold("trust", "--yes", code=0)
     done = scenario.run("--yes", "--sandbox", "off")
     [name] = docker.up

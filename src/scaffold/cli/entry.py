@@ -250,6 +250,7 @@ COMMANDS: Mapping[str, EntryPoint] = {
         (
             "scaffold config",
             "scaffold config budget_usd 5",
+            "scaffold config quality_gates.test 'npm test'",
             "scaffold config --unset budget_usd",
             "scaffold config --list",
         ),

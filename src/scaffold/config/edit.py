@@ -19,40 +19,40 @@ from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings_file import parse_settings, read_text
 from scaffold.core.errors import UsageError
-from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import ContainedPath
 
 NO_FOLDING = 2**30
 """Columns after which lines are folded."""
 
 
-def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
-    """Set `name` in the configuration file at `path`, in one step.
+def set_in_file(file: ContainedPath, name: str, value: ConfigValue) -> bool:
+    """Set `name` in a configuration file, in one step; return True.
 
     Raise UsageError if the file is faulty, or if an editor of YAML cannot change only this setting in it.
     """
-    wanted = _parse_values(read_text(path), path) | {name: value}
+    wanted = _parse_values(read_text(file.path), file.path) | {name: value}
     fix = f"Set `{name}` to {json.dumps(value, ensure_ascii=False)} there with an editor."
-    _edit_file(path, lambda text: with_setting(text, name, value), wanted, f"`{name}` cannot be set", fix)
+    return _edit_file(file, lambda text: with_setting(text, name, value), wanted, f"`{name}` cannot be set", fix)
 
 
-def unset_in_file(path: Path, name: str) -> bool:
-    """Remove `name` from the configuration file at `path`, in one step; return whether it was there.
+def unset_in_file(file: ContainedPath, name: str) -> bool:
+    """Remove `name` from a configuration file, in one step; return whether it was there.
 
     Raises as `set_in_file` does.
     """
-    before = _parse_values(read_text(path), path)
+    before = _parse_values(read_text(file.path), file.path)
     if name not in before:
         return False
     wanted = {key: value for key, value in before.items() if key != name}
     fix = f"Remove `{name}` there with an editor."
-    _edit_file(path, lambda text: without_setting(text, name), wanted, f"`{name}` cannot be removed", fix)
-    return True
+    return _edit_file(file, lambda text: without_setting(text, name), wanted, f"`{name}` cannot be removed", fix)
 
 
 def _edit_file(
-    path: Path, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str
-) -> None:
-    """Write the changed text if the file then has the `wanted` settings, or raise UsageError."""
+    file: ContainedPath, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str
+) -> bool:
+    """Write the changed text if the file then has the `wanted` settings, and return True; or raise UsageError."""
+    path = file.path
     # The editor is checked by its result: only one setting may differ.
     try:
         after = change(read_text(path))
@@ -62,9 +62,11 @@ def _edit_file(
     if not is_right:
         raise UsageError(f"{failure} in {path} without changing other settings", fix)
     try:
-        write_atomic(path, after.encode())
+        file.top.mkdir(parents=True, exist_ok=True)
+        file.write(after.encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", "Make it writable, then try again.") from error
+    return True
 
 
 def with_setting(text: str, name: str, value: ConfigValue) -> str:

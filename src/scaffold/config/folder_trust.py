@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -32,6 +33,9 @@ from scaffold.tools.content.safe_open import open_file
 
 PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
+IGNORE_FILE = ".scaffold/.gitignore"
+IGNORED = f"*\n!/{PROMPTS}/\n!/{PROMPTS}/*.md\n".encode()
+"""What makes git ignore our folder in a repository, except prompts."""
 MAX_TOTAL_BYTES = 32_000_000
 """Bytes of all files of a folder's configuration."""
 CLAUDE_FOLDER = ".claude"
@@ -81,6 +85,13 @@ def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
         return tuple(each.files for each in store.trust.agreed(folder.identity))
     finally:
         store.close()
+
+
+def trust_folder(folder: FolderConfig) -> None:
+    """Store that the user trusts these files with these contents."""
+    store = UserStore.open(user_database(user_dirs().data), clock=SystemClock())
+    with closing(store), store.transaction(durable=True):
+        store.trust.agree(folder.identity, folder.fingerprint, folder.digests)
 
 
 def require_readable(folder: FolderConfig) -> None:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scaffold.config.schema.executor_rows import FIELDS as PROGRAM_FIELDS
-from scaffold.config.schema.executor_rows import is_executor_section
-from scaffold.config.schema.table import SETTINGS, find_setting
-from scaffold.config.schema.tier_settings import FIELDS, is_tier_section
+from scaffold.config.schema.executor_rows import names_below
+from scaffold.config.schema.table import SETTINGS, find_setting, names_beside
+from scaffold.config.schema.tier_settings import is_tier_section
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, parse_positioned
@@ -65,15 +64,11 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     if not isinstance(key, ScalarNode):
         raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
     below = f"{name}.{key.written}" if name else key.written
-    is_section = (
-        is_tier_section(below) or is_executor_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
-    )
+    is_section = is_tier_section(below) or names_below(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
     if not (is_section or find_setting(below) or find_setting(f"{below}.profile")):
         section = below.rpartition(".")[0]
         depth = below.count(".") + 1
-        fields = FIELDS if is_tier_section(section) else PROGRAM_FIELDS if is_executor_section(section) else ()
-        settings = [*SETTINGS, *(f"{section}.{field}" for field in fields)]
-        known = [".".join(each.split(".")[:depth]) for each in settings if each.startswith(section)]
+        known = [".".join(each.split(".")[:depth]) for each in names_beside(below) if each.startswith(section)]
         hint = SpellingHints(known).hint(below)
         what = f"{path}:{key.mark.line}: there is no setting `{below}`"
         raise UsageError(what, f"{hint}`scaffold config` lists all of them.")

@@ -7,6 +7,7 @@ from typing import cast
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
+from scaffold.config.schema.executor_rows import executor_tier
 from scaffold.config.schema.model_rows import EFFORT_ROLES, model_with_profile
 from scaffold.config.schema.parsers import AUTO, SIZES, ConfigValue
 from scaffold.config.schema.setting import LOWER, MergeRule, Setting
@@ -231,6 +232,9 @@ def _check_tiers(values: Values) -> None:
             require_complete(tier, held, values[f"tiers.{tier}.{names[0]}"].origin)
         if held.get("fallback") is not None:
             require_other_fallback(tier, held, values[f"tiers.{tier}.fallback"].origin)
+    for name, each in values.items():
+        if (works_in := executor_tier(name)) and each.value is not None:
+            require_tier(works_in, tier_names(values), each.origin)
 
 
 def _tier_fields(values: Values, tier: str) -> dict[str, ConfigValue]:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.config.schema.parsers import ConfigValue
-from scaffold.config.schema.table import SETTINGS, find_setting
+from scaffold.config.schema.table import find_setting, names_beside
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, NAME_RULE, is_tier_name, require_complete
 from scaffold.core.errors import UsageError
 from scaffold.host.startup import importing
@@ -86,7 +86,7 @@ def parse_setting(name: str, given: object) -> ConfigValue:
     """Return the parsed value of a setting; raise UsageError for an unknown name, ValueError for an invalid value."""
     setting = find_setting(name)
     if setting is None:
-        hint = SpellingHints(SETTINGS).hint(name)
+        hint = SpellingHints(names_beside(name)).hint(name)
         raise UsageError(f"there is no setting `{name}`", f"{hint}`scaffold config` lists all of them.")
     return None if given is None else setting.parse(given)
 

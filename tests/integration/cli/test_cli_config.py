@@ -1,4 +1,4 @@
-"""`config`: settings in layers, each value with its origin; the user's file keeps comments and layout."""
+"""`config`: settings in layers, each value with its origin; a file that is changed keeps comments and layout."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
+from builders import git
 from scaffold.cli.commands.setup.config import parse_value
 from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings import load_settings, user_config_file
@@ -275,3 +276,93 @@ def test_the_purpose_of_every_setting_is_listed(file, scaffold):
     assert [line.split()[0] for line in lines] == list(SETTINGS)
     assert all(len(line.split()) > 1 for line in lines)
     assert list(scaffold("config", "--list", "budget_usd", "--json").json["settings"]) == ["budget_usd"]
+
+
+def last_line(answer):
+    """Return what `config` says of the value that it wrote."""
+    return answer.err.splitlines()[0]
+
+
+def test_a_setting_is_written_where_it_belongs(file, repository, scaffold, monkeypatch):
+    """AL-28: what is about one repository into it, where a project may say it; the rest into the user's own file."""
+    ours, local = repository / ".scaffold.yaml", repository / ".scaffold" / "config.local.yaml"
+    ours.write_text("# ours\n")
+    assert scaffold("trust", "--yes").code == 0
+    (repository / "below").mkdir()
+    monkeypatch.chdir(repository / "below")
+    for args, path in (
+        (("quality_gates.test", "make test"), ours),
+        (("quality_gates.lint", "off"), local),  # no project may say so
+        (("budget_usd", "3"), file),
+        (("budget_usd", "2", "--project"), ours),
+        (("setup", "make deps", "--user"), file),
+        (("terminal", "plain", "--local"), local),
+    ):
+        answer = scaffold("config", *args)
+        assert (answer.code, last_line(answer)) == (0, f"{args[0]} is set in {path}")
+        assert f"({path}:" in answer.out
+    assert ours.read_text() == '# ours\nquality_gates:\n  test: "make test"\nbudget_usd: 2\n'
+    assert git(repository, "status", "--porcelain") == "?? .scaffold.yaml"
+    shown = scaffold("config", "--local").out
+    assert shown == f"quality_gates.lint  off  ({local}:2)\nterminal            plain  ({local}:3)\n"
+    assert f"`setup` is the same in all repositories ({file}:2)" in scaffold("doctor").out
+    for name, path in (("quality_gates.lint", local), ("budget_usd", file), ("setup", None)):
+        assert last_line(scaffold("config", "--unset", name)).startswith(
+            f"{name} is no longer set in {path}" if path else f"{name} was not set in {ours}; {file}:1 sets it"
+        )
+
+
+def test_a_value_that_a_stronger_layer_hides_is_not_said_to_be_set(file, repository, scaffold, monkeypatch):
+    """AL-28: the message names what hides it."""
+    monkeypatch.setenv("SCAFFOLD_MODEL", "openai:other")
+    assert scaffold("trust", "--yes").code == 0
+    scaffold("config", "quality_gates.lint", "off")
+    scaffold("config", "agents", "2", "--project")
+    for args, by in (
+        (("model", "openai:mine"), "SCAFFOLD_MODEL sets it to openai:other"),
+        (("quality_gates.lint", "ruff check"), f"{repository}/.scaffold/config.local.yaml:2 sets it to off"),
+        (("agents", "9"), f"{repository}/.scaffold.yaml:1 sets it to 2"),
+    ):
+        answer = scaffold("config", *args)
+        assert (answer.code, last_line(answer).partition(", but ")[2]) == (0, f"has no effect: {by}")
+
+
+def test_a_folder_stays_trusted_as_users_change_it_and_nothing_else_makes_it_trusted(repository, scaffold):
+    """AL-28, BX-9: a value in a folder that is not trusted is said to have no effect."""
+    hidden = "has no effect: folder not trusted"
+    assert hidden in last_line(scaffold("config", "setup", "make deps"))
+    assert scaffold("trust", "--yes").code == 0
+    assert "setup is set in" in scaffold("config", "setup", "make all").err
+    (repository / ".scaffold.yaml").write_text("setup: [curl evil]\n")
+    for place in ((), ("--local",)):
+        answer = scaffold("config", "quality_gates.test", "make test", *place)
+        assert f"{hidden}; .scaffold.yaml changed" in last_line(answer)
+    assert scaffold("config", "setup").out.split() == ["setup", "none", "(built-in)"]
+    assert scaffold("trust", "--yes").code == 0
+    assert "is set in" in scaffold("config", "quality_gates.test", "make tests", "--local").err
+
+
+def test_a_value_that_its_file_may_not_hold_or_that_fits_nothing_is_not_written(
+    file, repository, scaffold, tmp_path, monkeypatch
+):
+    """AL-28, AL-24: nothing is written."""
+    (tmp_path / "elsewhere.yaml").write_text("# theirs\n")
+    (repository / ".scaffold.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    for args, said in {
+        "publish pr --project": "only your own configuration may set it",
+        "agents 9 --project": "a project cannot raise it beyond 3",
+        "model local:x@http://evil/v1 --local": "may give the address of a model",
+        "agents 2 --project --user": "--user, --project and --local",
+        "setup make": "a symbolic link",
+        "executors.default clade": "there is no executor `clade`",
+        "executors.tiers.bilder claude": "`builder`",
+        "executors.roles.planer claude": "`executors.roles.planner`",
+        "executors.claude.comand x": "`executors.claude.command`",
+    }.items():
+        answer = scaffold("config", *args.split())
+        assert (answer.code, said in answer.err) == (64, True), answer.err
+    monkeypatch.chdir(tmp_path)
+    assert "is in none" in scaffold("config", "quality_gates.test", "make test").err
+    assert not file.exists()
+    assert (tmp_path / "elsewhere.yaml").read_text() == "# theirs\n"
+    assert not (repository / ".scaffold").exists()

@@ -200,7 +200,7 @@ def test_the_current_repository_counts(scaffold, repository):
 def test_user_and_project_add_areas_to_the_built_in_ones(repository, scaffold, check, home):
     """AL-18: a question about a change names them; built-in areas cannot be removed."""
     for name, value in (("globs", "billing/**"), ("words", "Invoice"), ("types", ".proto")):
-        assert scaffold("config", f"areas.{name}", value).code == 0
+        assert scaffold("config", f"areas.{name}", value, "--user").code == 0
     (repository / ".scaffold.yaml").write_text("areas:\n  words: [tariff]\n  globs: []\n")
     paths = ["billing/x", "invoices.py", "a.proto", "new_tariff.py", "auth/x", "src/x"]
     calls = [{"tool": "write_file", "args": {"path": path}, "cwd": str(repository)} for path in paths]

@@ -11,6 +11,7 @@ from ruamel.yaml.error import YAMLError
 from scaffold.config.edit import set_in_file, with_setting
 from scaffold.config.settings_file import parse_settings
 from scaffold.core.errors import UsageError
+from scaffold.host.contained_path import ContainedPath
 
 FILE = """\
 # mine
@@ -76,7 +77,7 @@ def test_a_file_that_cannot_be_changed_without_loss_is_left_alone_and_said(tmp_p
     path, text = tmp_path / "config.yaml", "environment: [ # x\n  A, # one\n  B]\n"
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
-        set_in_file(path, "environment", ("C",))
+        set_in_file(ContainedPath(path.parent, path.name), "environment", ("C",))
     assert path.read_text() == text
     assert caught.value.fix == snapshot('Set `environment` to ["C"] there with an editor.')
     with pytest.raises(YAMLError):
@@ -87,7 +88,7 @@ def test_a_file_with_an_unknown_setting_is_left_alone(tmp_path):
     path, text = tmp_path / "config.yaml", "tiers: &t {scout: {agents: 3}}\nx: *t\n"
     path.write_text(text)
     with pytest.raises(UsageError, match="`x`"):
-        set_in_file(path, "environment", ("C",))
+        set_in_file(ContainedPath(path.parent, path.name), "environment", ("C",))
     assert path.read_text() == text
 
 

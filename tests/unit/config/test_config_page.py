@@ -43,6 +43,13 @@ def test_each_settings_row_says_what_the_table_says_and_there_is_no_other():
     }
 
 
+def test_the_settings_that_are_written_into_the_repository_are_listed():
+    """AL-28."""
+    listed = re.search(r"^Settings of a repository are (.*?)\.$", PAGE, re.MULTILINE | re.DOTALL)
+    assert listed
+    assert re.findall(r"`(.+?)`", listed[1]) == [name for name, setting in SETTINGS.items() if setting.of_repository]
+
+
 def test_each_default_passes_its_own_parser():
     defaults = {name: setting.default for name, setting in SETTINGS.items() if setting.default is not None}
     assert {name: SETTINGS[name].parse(default) for name, default in defaults.items()} == defaults

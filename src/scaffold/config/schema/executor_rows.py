@@ -1,7 +1,7 @@
 """The settings of executors: who works, by role and tier, and the programs of others, `executors.NAME.FIELD`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
@@ -9,11 +9,12 @@ from scaffold.config.schema import parsers
 from scaffold.config.schema.model_rows import MODEL_ROLES
 from scaffold.config.schema.parsers import ConfigValue, list_of
 from scaffold.config.schema.setting import NEVER, Setting
-from scaffold.config.schema.tier_settings import is_tier_name
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, is_tier_name
 from scaffold.core.executor_settings import NATIVE
 
 SECTION = "executors"
 ROLES, TIERS = "roles", "tiers"
+WORKING_ROLES = (*MODEL_ROLES, "reviewer")
 _PROGRAM = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _ACP = re.compile(r"acp:.*\S.*")
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -82,12 +83,20 @@ _BY_ROLE = _user_setting("roles.ROLE", "who works in this role", parse_executor)
 _BY_TIER = _user_setting("tiers.TIER", "who works in runs of this tier", parse_executor)
 
 
+def executor_tier(name: str) -> str | None:
+    """Return the tier whose executor the setting `name` is about; None if it is no such name."""
+    match name.split("."):
+        case [section, kind, tier] if (section, kind) == (SECTION, TIERS) and is_tier_name(tier):
+            return tier
+    return None
+
+
 def own_executor_setting(name: str) -> Setting | None:
     """Return the setting with this name about a program, a role or a tier; None if it is no such name."""
     match name.split("."):
-        case [section, kind, role] if (section, kind) == (SECTION, ROLES) and role in (*MODEL_ROLES, "reviewer"):
+        case [section, kind, role] if (section, kind) == (SECTION, ROLES) and role in WORKING_ROLES:
             row = _BY_ROLE
-        case [section, kind, tier] if (section, kind) == (SECTION, TIERS) and is_tier_name(tier):
+        case _ if executor_tier(name):
             row = _BY_TIER
         case [section, program, field] if section == SECTION and is_program_name(program) and field in FIELDS:
             row = FIELDS[field]
@@ -96,12 +105,16 @@ def own_executor_setting(name: str) -> Setting | None:
     return structs.replace(row, name=name)
 
 
-def is_executor_section(name: str) -> bool:
-    """Return whether `name` is a section about roles, tiers or a program."""
-    match name.split("."):
-        case [section, below]:
-            return section == SECTION and (below in {ROLES, TIERS} or is_program_name(below))
-    return False
+def names_below(section: str) -> Iterable[str]:
+    """Return what may follow `executors.roles`, `executors.tiers` or the name of a program; nothing for others."""
+    match section.split("."):
+        case [first, below] if (first, below) == (SECTION, ROLES):
+            return WORKING_ROLES
+        case [first, below] if (first, below) == (SECTION, TIERS):
+            return BUILT_IN_TIERS
+        case [first, below] if first == SECTION and is_program_name(below):
+            return FIELDS
+    return ()
 
 
 def is_program_name(word: str) -> bool:

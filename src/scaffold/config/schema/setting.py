@@ -36,8 +36,8 @@ def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
 
 
 def _keep_subset(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    kept = tuple(entry for entry in _value_entries(wanted) if entry in _value_entries(held))
-    lost = [entry for entry in _value_entries(wanted) if entry not in kept]
+    kept = tuple(entry for entry in value_entries(wanted) if entry in value_entries(held))
+    lost = [entry for entry in value_entries(wanted) if entry not in kept]
     return MergeResult(kept, f"your own configuration does not have {', '.join(lost)}" if lost else "")
 
 
@@ -53,7 +53,8 @@ def _at_least(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     return MergeResult(held, f"a project cannot lower it below {held}")
 
 
-def _value_entries(value: ConfigValue) -> tuple[str, ...]:
+def value_entries(value: ConfigValue) -> tuple[str, ...]:
+    """Return the entries of a list; empty if the value is no list."""
     return value if isinstance(value, tuple) else ()
 
 
@@ -65,8 +66,7 @@ FREE = MergeRule("choose it", lambda _held, wanted: MergeResult(wanted))
 NEVER = MergeRule("nothing", lambda held, _wanted: MergeResult(held, ONLY_YOURS))
 NO_ADDRESS = MergeRule("choose it by name, not by address", _without_address)
 ADD = MergeRule(
-    "add to it",
-    lambda held, wanted: MergeResult(tuple(dict.fromkeys((*_value_entries(held), *_value_entries(wanted))))),
+    "add to it", lambda held, wanted: MergeResult(tuple(dict.fromkeys((*value_entries(held), *value_entries(wanted)))))
 )
 SUBSET = MergeRule("leave some out", _keep_subset)
 LOWER = MergeRule("lower it", _at_most)
@@ -102,6 +102,8 @@ class Setting(Struct, frozen=True):
     """What the project's `.scaffold.yaml` may do."""
     local: MergeRule = FREE
     """What `.scaffold/config.local.yaml` may do. The user approved its content, but others can put files there."""
+    of_repository: bool = False
+    """Whether the value is about one repository, so that it is written there; otherwise it is the user's."""
 
     @property
     def is_list(self) -> bool:

@@ -1,11 +1,11 @@
 """The table of all settings: name, purpose, parser, default, and rules for a repository's files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 import msgspec
 
-from scaffold.config.schema import parsers
+from scaffold.config.schema import executor_rows, parsers, tier_settings
 from scaffold.config.schema.executor_rows import EXECUTOR_ROWS, own_executor_setting
 from scaffold.config.schema.model_rows import MODEL_ROWS, model_with_profile
 from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
@@ -57,8 +57,10 @@ def _upper_bound(name: str, purpose: str, parse: Parser, default: ConfigValue = 
     return Setting(name, purpose, parse, default, project=LOWER)
 
 
-def _list_setting(name: str, purpose: str, parse: Parser, project: MergeRule = ADD) -> Setting:
-    return Setting(name, purpose, parse, (), project=project, local=ADD)
+def _list_setting(
+    name: str, purpose: str, parse: Parser, project: MergeRule = ADD, *, of_repository: bool = False
+) -> Setting:
+    return Setting(name, purpose, parse, (), project=project, local=ADD, of_repository=of_repository)
 
 
 def _whole_number(number: float) -> int | float:
@@ -198,7 +200,10 @@ _ROWS = (
         list_of("rules TOOL:PATTERN", parsers.deny_rule),
     ),
     _list_setting(
-        "areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.path_glob)
+        "areas.globs",
+        "globs of files to protect besides the built-in ones",
+        list_of("globs", parsers.path_glob),
+        of_repository=True,
     ),
     _list_setting(
         "areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)
@@ -294,6 +299,7 @@ _ROWS = (
             parsers.gate,
             AUTO,
             project=NOT_OFF,
+            of_repository=True,
         )
         for kind in get_args(GateKind)
         if kind != "hooks"
@@ -304,24 +310,28 @@ _ROWS = (
         one_of(AUTO, "off"),
         AUTO,
         project=NOT_OFF,
+        of_repository=True,
     ),
     Setting(
         "quality_gates.timeout_s",
         "timeout of a gate until there is a baseline to derive it from",
         positive("seconds"),
         _whole_number(_GATES.timeout_s),
+        of_repository=True,
     ),
     _user_setting("quality_gates.slots", "how many gates run at once on this machine", integer(1, 64), _GATES.slots),
     _list_setting(
         "quality_gates.tags",
         "`PATH @TAG...`: run tests with a tag when a path, folder or glob changes",
         list_of("paths, each with tags of tests", parsers.tagged_path),
+        of_repository=True,
     ),
     Setting(
         "setup",
         "commands that prepare a checkout for its checks, run in a trusted folder only; `off` for none",
         parsers.setup,
         (),
+        of_repository=True,
     ),
     Setting(
         "services",
@@ -329,12 +339,14 @@ _ROWS = (
         "`compose ... @PORT`, `host @PORT` for services outside the sandbox",
         list_of("commands", parsers.service),
         (),
+        of_repository=True,
     ),
     _list_setting(
         "landing.union",
         "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
         "`.gitattributes` does",
         list_of("globs", parsers.path_glob),
+        of_repository=True,
     ),
     _upper_bound(
         "learning.tokens",
@@ -387,6 +399,7 @@ _ROWS = (
         "base branches, besides `main`, `master` and `dev`, that `scaffold land` moves only after a question, if there "
         "is a terminal to ask at",
         list_of("names of branches", parsers.branch),
+        of_repository=True,
     ),
     Setting(
         "land.sign_off",
@@ -418,3 +431,10 @@ def find_setting(name: str) -> Setting | None:
     if model_with_profile(name) and name not in SETTINGS:
         return msgspec.structs.replace(SETTINGS["models.small.profile"], name=name)
     return SETTINGS.get(name) or own_tier_setting(name) or own_executor_setting(name)
+
+
+def names_beside(name: str) -> tuple[str, ...]:
+    """Return the names of all settings, and of those in the section of `name`, if it is of a tier or a program."""
+    section, _, _ = name.rpartition(".")
+    below: Iterable[str] = tier_settings.FIELDS if tier_settings.is_tier_section(section) else ()
+    return (*SETTINGS, *(f"{section}.{each}" for each in (*below, *executor_rows.names_below(section))))

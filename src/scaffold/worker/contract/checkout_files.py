@@ -2,7 +2,7 @@
 
 import msgspec
 
-from scaffold.config.folder_trust import PROJECT_PROMPTS
+from scaffold.config.folder_trust import IGNORED, PROJECT_PROMPTS
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Run
 from scaffold.core.proof.contract import Contract
@@ -34,7 +34,7 @@ def _write_file(context: RunContext, name: str, contract: Contract) -> None:
 
 def ignore_projections(context: RunContext) -> None:
     """Write the file that makes git ignore the projections; raises OSError if that is impossible."""
-    (context.projections / ".gitignore").write(b"*\n!/prompts/\n!/prompts/*.md\n")
+    (context.projections / ".gitignore").write(IGNORED)
 
 
 def write_projections(context: RunContext, run: Run) -> None:

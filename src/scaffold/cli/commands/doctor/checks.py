@@ -17,7 +17,8 @@ from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.schema.parsers import SIZES
-from scaffold.config.settings import Settings, load_settings
+from scaffold.config.schema.table import find_setting
+from scaffold.config.settings import Settings, load_settings, user_config_file
 from scaffold.core.errors import ForeignState, GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.printable_text import count_of, join_limited
@@ -83,7 +84,8 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
         models = [_check_model(settings), *await _check_model_servers(settings)]
-        configuration = [_check_trust(trust, settings), *models, *_check_shown_paths(settings)]
+        shown = (*_check_shown_paths(settings), *_check_scope(settings))
+        configuration = [_check_trust(trust, settings), *models, *shown]
     except ScaffoldError as error:
         configuration = [DoctorCheck("model", "fail", error.what, error.fix)]
     return [await _check_checkout(repository), identity, *configuration, *await _check_state(repository, environ)]
@@ -171,6 +173,16 @@ def _check_trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
         what = f"trusted, but {len(settings.ignored)} of its settings ignored, e.g. {settings.ignored[0].setting}"
         return DoctorCheck("trust", "warn", what, "`scaffold config` shows which, and why.")
     return DoctorCheck("trust", "ok", f"{brought} trusted")
+
+
+def _check_scope(settings: Settings) -> Iterator[DoctorCheck]:
+    """Yield a warning for each of your settings that replaces what is detected in every repository."""
+    for name, held in settings.values.items():
+        setting = find_setting(name)
+        is_replaced = setting is not None and setting.of_repository and not setting.accumulates
+        if is_replaced and held.origin.startswith(f"{user_config_file()}:"):
+            fix = f"`scaffold config --unset {name} --user`, then `scaffold config {name} VALUE` in its repository."
+            yield DoctorCheck("settings", "warn", f"`{name}` is the same in all repositories ({held.origin})", fix)
 
 
 def _check_model(settings: Settings) -> DoctorCheck:

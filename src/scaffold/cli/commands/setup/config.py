@@ -1,71 +1,107 @@
-"""`config`: print settings with their origins, and set one in the user's file."""
+"""`config`: print settings with their origins, and set one in the file where it belongs."""
 
 import json
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.config.edit import set_in_file, unset_in_file
 from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS, find_setting
-from scaffold.config.settings import Settings, load_settings, user_config_file
+from scaffold.config.settings import BUILT_IN, Settings, load_settings
 from scaffold.config.settings_file import parse_setting, read_settings
 from scaffold.config.trust_effects import format_setting
+from scaffold.config.written_settings import Place, change_file, effect_text, set_setting, unset_setting, written_file
 from scaffold.core.errors import UsageError
+from scaffold.host.contained_path import ContainedPath
 
 
 @click.command()
 @click.argument("key", metavar="[SETTING]", required=False)
 @click.argument("value", metavar="[VALUE]", required=False)
-@click.option("--unset", is_flag=True, help="Remove SETTING from your file: what it was before you set it applies.")
-@click.option("--edit", is_flag=True, help="Open your file in $VISUAL or $EDITOR, and check it afterwards.")
+@click.option("--user", is_flag=True, help="Your own file, for all repositories.")
+@click.option("--project", is_flag=True, help="`.scaffold.yaml` of the repository, for all its users.")
+@click.option("--local", is_flag=True, help="`.scaffold/config.local.yaml` of this checkout, ignored by git.")
+@click.option("--unset", is_flag=True, help="Remove SETTING from the file: what it was before you set it applies.")
+@click.option("--edit", is_flag=True, help="Open the file in $VISUAL or $EDITOR, and check it afterwards.")
 @click.option("--list", "purposes", is_flag=True, help="Say what each setting is for.")
 @json_option
-def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purposes: bool, as_json: bool) -> None:
-    """Print every setting, or SETTING, with its value and origin; with a VALUE, set it in your own configuration file.
+def config(key: str | None, value: str | None, *, as_json: bool, **given: bool) -> None:
+    """Print every setting, or SETTING, with its value and origin; with a VALUE, set it.
 
-    Write a list with commas or as JSON. Comments in the file stay. Later layers win: built-in, your file, the project's
-    `.scaffold.yaml` (which can only tighten) and `.scaffold/config.local.yaml`, SCAFFOLD_MODEL, flags. The project's
-    files apply only in a folder that you trust: see `scaffold trust`.
+    A VALUE is written where the setting belongs: what is about one repository, such as `quality_gates.test` or `setup`,
+    into its `.scaffold.yaml`, everything else into your own file. --user, --project or --local name the file; without a
+    VALUE, what that file sets is printed. Write a list with commas or as JSON. Comments in the file stay.
+
+    Later layers win: built-in, your file, the project's `.scaffold.yaml` (which can only tighten) and
+    `.scaffold/config.local.yaml`, SCAFFOLD_MODEL, flags. The project's files apply only in a folder that you trust: see
+    `scaffold trust`. It stays trusted when you set a value there.
     """
     if key is not None:
         parse_setting(key, None)
+    places = [each for each in get_args(Place) if given[each]]
+    if len(places) > 1:
+        raise UsageError("a setting is written into one file", "Pass one of --user, --project and --local.")
+    place: Place | None = places[0] if places else None
+    unset, edit = given["unset"], given["edit"]
     if unset and (key is None or value is not None):
         fix = "Write it like `scaffold config --unset budget_usd`."
         raise UsageError("--unset takes one setting and no value", fix)
-    if (edit and key is not None) or edit + purposes + unset > 1:
+    if (edit and key is not None) or edit + given["purposes"] + unset > 1:
         raise UsageError("these options cannot be combined", "Pass one of --edit, --list and --unset.")
-    path = user_config_file()
     if edit:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        click.edit(filename=str(path))
-        read_settings(path)  # raises UsageError that names the line
-        print_text(f"{path} is valid", err=True)
-        return
-    if purposes:
+        change_file(place or "user", Path.cwd(), _edit_in_editor)
+    elif given["purposes"]:
         _print_purposes(key, as_json=as_json)
-        return
-    if key is not None and unset:
-        was_set = unset_in_file(path, key)
-        print_text(f"{key} is no longer set in {path}" if was_set else f"{key} was not set in {path}", err=True)
-    if key is not None and value is not None:
-        parsed = parse_value(key, value)
-        if key.partition(".")[0] in {"tier", "tiers"}:
-            load_settings(Path.cwd(), os.environ, {key: parsed})  # raises UsageError for a tier that cannot be used
-        set_in_file(path, key, parsed)
-        print_text(f"{key} is set in {path}", err=True)
-    _print_settings(load_settings(Path.cwd(), os.environ, {}), key, as_json=as_json)
+    elif place and not unset and value is None:
+        file = written_file(place, Path.cwd())
+        held = {name: each for name, each in read_settings(file.path).items() if key in {None, name}}
+        if not held:
+            print_text(f"{file} does not set {key or 'anything'}", err=True)
+        _print_settings(Settings(held), key, as_json=as_json)
+    else:
+        after = _change_setting(key, value, place, unset=unset)
+        _print_settings(after or load_settings(Path.cwd(), os.environ, {}), key, as_json=as_json)
+
+
+def _edit_in_editor(file: ContainedPath) -> bool:
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.path.touch()
+    click.edit(filename=str(file))
+    read_settings(file.path)  # raises UsageError that names the line
+    print_text(f"{file} is valid", err=True)
+    return True
+
+
+def _change_setting(key: str | None, value: str | None, place: Place | None, *, unset: bool) -> Settings | None:
+    """Set or remove a setting, and return what applies then; None if there is nothing to change."""
+    if key is None or (value is None and not unset):
+        return None
+    if value is None:
+        path, was_set = unset_setting(key, place, Path.cwd())
+        after = load_settings(Path.cwd(), os.environ, {})
+        origin = after.values[key].origin if key in after.values else BUILT_IN
+        elsewhere = "" if origin == BUILT_IN else f"; {origin} sets it"
+        print_text(f"{key} {'is no longer' if was_set else 'was not'} set in {path}{elsewhere}", err=True)
+        return after
+    parsed = parse_value(key, value)
+    path, after = set_setting(key, parsed, place, Path.cwd(), os.environ)
+    print_text(effect_text(key, parsed, path, after), err=True)
+    return after
 
 
 def _print_purposes(key: str | None, *, as_json: bool) -> None:
-    chosen = {name: setting.purpose for name, setting in SETTINGS.items() if key in {None, name}}
+    chosen = {
+        name: f"{setting.purpose} (of a repository)" if setting.of_repository else setting.purpose
+        for name, setting in SETTINGS.items()
+        if key in {None, name}
+    }
     if as_json:
         print_json({"settings": chosen})
         return
@@ -84,11 +120,11 @@ def _print_settings(settings: Settings, key: str | None, *, as_json: bool) -> No
         ]
         print_json({"values": chosen, "ignored": ignored})
         return
-    wide, layout = max(map(len, settings.values)) + 2, layout_for(sys.stdout)
+    wide, layout = max(map(len, settings.values), default=0) + 2, layout_for(sys.stdout)
     lines = list[str]()
     for name, held in chosen.items():
         lines += layout.wrap(f"{name:<{wide}}", f"{format_setting(held.value)}  ({held.origin})")
-    click.echo("\n".join(lines))
+    click.echo("".join(f"{line}\n" for line in lines), nl=False)
     for note in settings.notes:
         print_note(note)
 

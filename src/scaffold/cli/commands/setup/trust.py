@@ -14,7 +14,7 @@ from scaffold.cli.commands.setup.state_adoption import adopt_state, confirmed
 from scaffold.cli.exit_codes import FAILED, OK
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.config.folder_trust import folder_trust, read_folder, require_readable
+from scaffold.config.folder_trust import folder_trust, read_folder, require_readable, trust_folder
 from scaffold.config.settings import load_settings
 from scaffold.config.trust_effects import TrustFileEffect, trust_effects
 from scaffold.core.errors import UsageError
@@ -73,8 +73,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, state: bool, agreed: bool, 
     if asking and not confirmed("trusting this folder", "Trust it?", as_json=as_json):
         return FAILED
     # What was shown is trusted: the files may have changed while the user was reading.
-    with closing(open_user_store()) as store, store.transaction(durable=True):
-        store.trust.agree(before.folder.identity, before.folder.fingerprint, before.folder.digests)
+    trust_folder(before.folder)
     return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
 
 
