@@ -50,11 +50,14 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Seconds; None means max(60, 3x the baseline's duration)."""
     advisory: bool = False
     """Whether it only warns: it was detected, but the project's own set-up never runs it."""
+    part: str = ""
+    """What it checks beside the other gates of its kind, such as `format:check`; empty for the first one."""
 
     @property
     def name(self) -> str:
-        """The display name: `test`, or `test (packages/api)`."""
-        return f"{self.kind} ({self.folder})" if self.folder else self.kind
+        """The display name: `test`, `lint (format:check)`, or `test (packages/api)`."""
+        place = ", ".join(filter(None, (self.folder, self.part)))
+        return f"{self.kind} ({place})" if place else self.kind
 
 
 class TaggedTests(Struct, frozen=True, kw_only=True):
