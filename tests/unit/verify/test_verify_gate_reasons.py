@@ -34,7 +34,7 @@ def test_each_gate_names_the_file_and_line_that_says_so():
         ({"go.mod": "// x\nmodule x\n", "a_test.go": ""}, "test"),
         ({"go.mod": "// x\nmodule x\n"}, "build"),
         ({"Cargo.toml": "[package]\n", "src/a.rs": "\n#[cfg(test)]\n"}, "test"),
-        ({"package.json": '{"name": "test",\n "scripts": {\n  "test": "node --test"}}'}, "test"),
+        ({"package.json": '{"name": "test",\n "scripts": {\n  "test": "node --test"}}', "a.test.js": ""}, "test"),
         ({"package.json": "{}", "yarn.lock": ""}, "yarn install"),
         ({"api/pyproject.toml": TOOLS}, "lint (api)"),
     ]

@@ -19,7 +19,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
 from scaffold.verify.gates.projects.node_project import read_node
-from scaffold.verify.gates.projects.own_commands import own_commands, tests_run_by_kind
+from scaffold.verify.gates.projects.own_commands import own_commands, shell_commands, tests_run_by_kind
 from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
 from scaffold.verify.gates.projects.project_files import (
     MANIFESTS,
@@ -29,6 +29,8 @@ from scaffold.verify.gates.projects.project_files import (
     files_in_folder,
 )
 from scaffold.verify.gates.projects.python_project import read_python
+from scaffold.verify.gates.projects.task_checks import CHECK_KINDS, CHECK_PROGRAMS, Tasks, Words, task_checks
+from scaffold.verify.gates.projects.task_files import read_tasks, task_program
 from scaffold.verify.gates.runner_detection import detect_runner
 
 TARGETS: Mapping[GateKind, tuple[str, ...]] = {
@@ -38,7 +40,8 @@ TARGETS: Mapping[GateKind, tuple[str, ...]] = {
     "typecheck": ("typecheck", "type-check", "types"),
 }
 """The names of targets by kind of gate, preferred ones first."""
-_TARGET = re.compile(r"^@?(?P<names>\w[^:=#\n]*?)\s*:(?![=:])", re.MULTILINE)
+ELSEWHERE = frozenset({"-C", "--directory", "-f", "--file", "-d", "--dir", "-t", "--taskfile", "--working-directory"})
+"""Options with which a program runs the tasks of other files."""
 MANIFEST = "Cargo.toml"
 _TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
@@ -48,9 +51,6 @@ MAX_DEPTH = 3
 MODULE = "-m"
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
-PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedpyright", "stubtest", "ty"})
-NODE_TOOLS = frozenset({"eslint", "tsc", "biome", "prettier", "standard", "xo", "oxlint", "vue-tsc", "svelte-check"})
-"""Tools that projects install into their own environment."""
 KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
     ("go.mod", "go"),
     ("package.json", "node"),
@@ -143,9 +143,11 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
         # The kind whose tests the project's own set-up runs most often comes first.
         ordered = sorted(kinds, key=lambda kind: -times[kind])
         fitted = [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
-        # Its tests may be started by a runner that is not known here.
+        # Its tests may be started by a runner that is not known here, and its checks by none that is.
         tasks = read_task_file(files)
-        other = tuple(gate for gate in tasks.gates if gate.kind == "test" and not any(times.values()))
+        known = {gate.kind for project, _ in fitted for gate in project.gates}.difference({"test"}).union({"build"})
+        known |= {"test"} if any(times.values()) else set()
+        other = tuple(gate for gate in tasks.gates if gate.kind not in known)
         return _merge_detections(kinds[0], [*fitted, (structs.replace(tasks, gates=other), "")])
     modules = [found for found in _WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
@@ -313,9 +315,10 @@ def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, s
     binaries = [str(folder / BINARIES) for folder in folders]
     path = [environ.get("PATH", ""), *binaries]
     where = ""
-    if tool in PYTHON_TOOLS and (programs := [folder for folder in own if not folder.endswith(BINARIES)]):
+    homes = {known.home for key, known in CHECK_PROGRAMS.items() if key.partition(" ")[0] == tool}
+    if "python" in homes and (programs := [folder for folder in own if not folder.endswith(BINARIES)]):
         path, where = programs, " in the project's environment"
-    elif tool in NODE_TOOLS and any(Path(folder).is_dir() for folder in binaries):
+    elif "node" in homes and any(Path(folder).is_dir() for folder in binaries):
         path, where = binaries, f" in {BINARIES}"
     return None if any(shutil.which(tool, path=each) for each in path) else where
 
@@ -328,22 +331,41 @@ def _first_test(files: ProjectFiles) -> Reason | None:
 
 
 def read_task_file(files: ProjectFiles) -> Project:
-    """Return the gates that the targets of the first makefile or justfile name; none without one."""
+    """Return the gates that the tasks of the first makefile, justfile or go-task's file are; none without one."""
     name = next((name for name in RECIPES if files.has(name)), None)
     if name is None:
         return Project()
-    program = "just" if "just" in name.casefold() else "make"
-    text, lines = files.text(name), dict[str, int]()
-    for match in _TARGET.finditer(text):
-        # In a justfile, the words after the first are the target's parameters.
-        names = match["names"].split()[: 1 if program == "just" else None]
-        for each in names:
-            lines.setdefault(each, text.count("\n", 0, match.start()) + 1)
+    program, texts = task_program(name), read_tasks(files, name)
+
+    def started(words: Words) -> Sequence[str]:
+        is_here = words[:1] == (program,) and ELSEWHERE.isdisjoint(words)
+        return [word for word in words[1:] if word in texts] if is_here else ()
+
+    commands = {
+        each: [
+            *((program, need) for need in task.needs if need in texts),
+            *(found.words for text in task.commands for found in shell_commands(text, files, name)),
+        ]
+        for each, task in texts.items()
+        if each
+    }
+    tasks = Tasks(commands, started)
+    named = {kind: next((each for each in targets if each in commands), "") for kind, targets in TARGETS.items()}
+    exact = {named[kind]: kind for kind in CHECK_KINDS if named[kind]}
+    checks = task_checks(
+        tasks, exact, tasks.run_by([each.words for each in own_commands(files) if each.source != name])
+    )
+    chosen: list[tuple[str, GateKind, bool]] = [
+        (each.name, each.kind, not each.is_run) for each in sorted(checks, key=lambda each: each.kind)
+    ]
+    for kind in ("build", "test"):
+        if named[kind] and not tasks.is_endless(named[kind]):
+            chosen.insert(0, (named[kind], kind, False))
     gates, reasons = [], dict[str, Reason]()
-    for kind, targets in TARGETS.items():
-        target = next((each for each in targets if each in lines), None)
-        if target is not None:
-            command = f"{program} {target}"
-            gates.append(Gate(kind=kind, command=command, runner=detect_runner(kind, command, {})))
-            reasons[kind] = Reason(name, f"has the target `{target}`", lines[target])
+    for target, kind, advisory in chosen:
+        part = "" if target in named.values() else target
+        command = f"{program} {target}"
+        runner = detect_runner(kind, command, {})
+        gates.append(Gate(kind=kind, command=command, runner=runner, part=part, advisory=bool(part) and advisory))
+        reasons[gates[-1].name] = Reason(name, f"has the target `{target}`", texts[target].line)
     return Project(gates=tuple(gates), tools={gate.name: program for gate in gates}, reasons=reasons)

@@ -10,6 +10,13 @@ from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.own_commands import OwnCommand, program_key
 from scaffold.verify.gates.projects.project import Project
 from scaffold.verify.gates.projects.project_files import ProjectFiles
+from scaffold.verify.gates.projects.task_checks import (
+    CHECK_KINDS,
+    CHECK_PROGRAMS,
+    NEVER_FAILING,
+    check_mode,
+    judged_kind,
+)
 from scaffold.verify.paths.conventions import is_test
 
 TOOLS: Mapping[str, GateKind] = {
@@ -19,14 +26,6 @@ TOOLS: Mapping[str, GateKind] = {
 """Tools whose own command becomes a gate, the preferred ones of a kind first."""
 DEFAULTS = {"ruff": "ruff check .", "flake8": "flake8", "pyright": "pyright"}
 TEST_PROGRAMS = ("pytest", "py.test", "unittest")
-CHECKERS = frozenset({
-    *(*TOOLS, *TEST_PROGRAMS, "ruff format", "pylint", "basedpyright", "ty", "black", "isort", "tox", "nox"),
-    *("go test", "go vet", "golangci-lint", "staticcheck", "cargo test", "cargo clippy", "cargo check"),
-    *("eslint", "tsc", "jest", "vitest", "biome", "mocha", "ava", "tap", "c8", "nyc", "standard", "xo"),
-})  # fmt: skip
-"""Programs of a project's own checks; without any of them, its files do not tell what it checks."""
-NEVER_FAILING = frozenset({"--fix-only", "--exit-zero", "--version", "-V", "--help"})
-"""Options with which a tool does not judge."""
 ABOUT_OUTPUT = frozenset({
     *("--fix", "--unsafe-fixes", "--diff", "--show-fixes", "--statistics", "--quiet", "-q", "--no-cache", "--pretty"),
     *("--install-types", "--non-interactive"),
@@ -52,15 +51,15 @@ class Fitted(Struct, frozen=True):
 
 def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFiles) -> Project:
     """Return the project with its gates fitted to the `commands` that its own files run."""
-    own = [command for command in commands if program_key(command.words) in CHECKERS]
+    # Without any program of checks, a project's files do not tell what it checks.
+    own = [command for command in commands if program_key(command.words) in CHECK_PROGRAMS]
     if not own:
         return project
     fitted = [_fit_gate(gate, own, files) for gate in project.gates]
     fitted += _added_gates(project, own, files)
+    fitted += _other_checks([each.gate for each in fitted], own, files)
     followed = {each.gate.name: each.own for each in fitted if each.own is not None}
-    tools = {
-        each.gate.name: shlex.split(each.gate.command)[0] for each in fitted if each.own and each.gate.kind != "test"
-    }
+    tools = {each.gate.name: _gate_words(each.gate)[0] for each in fitted if each.own and each.gate.kind != "test"}
     return structs.replace(
         project,
         gates=tuple(each.gate for each in fitted),
@@ -74,7 +73,7 @@ def _fit_gate(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fit
     """Return a detected gate with the project's own command; a gate that the project never runs only warns."""
     if gate.kind == "test":
         return _fitted_tests(gate, own, files)
-    key = program_key([word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}])
+    key = program_key(_gate_words(gate))
     if gate.runner != "findings" or gate.command.split()[0] in {"npm", "pnpm", "yarn", "bun"}:
         return Fitted(gate)  # a script of the project, or a build, which tests need anyway
     running = [command for command in own if program_key(command.words) == key and _can_fail(command)]
@@ -92,6 +91,18 @@ def _added_gates(project: Project, own: Sequence[OwnCommand], files: ProjectFile
         running = [each for each in own if TOOLS.get(program_key(each.words)) == kind and _can_fail(each)]
         if kind not in known and running and (found := _best_command(kind, running, files)):
             yield found
+
+
+def _other_checks(gates: Sequence[Gate], own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
+    """Yield a gate for each further program that checks and that the project runs by a plain command."""
+    known = {program_key(shlex.split(gate.command)) for gate in gates}
+    for command in own:
+        key, kind = program_key(command.words), judged_kind(command.words)
+        if key in known or kind not in CHECK_KINDS or CHECK_PROGRAMS[key].home == "node" or not command.exact:
+            continue
+        if words := check_mode(tuple(_without_output_options(command.words, files) or ())):
+            known.add(key)
+            yield Fitted(Gate(kind=kind, command=shlex.join(words), runner="findings", part=key), command)
 
 
 def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
@@ -143,6 +154,10 @@ def _without_output_options(words: Sequence[str], files: ProjectFiles) -> list[s
         if all(is_named(word, files) for word in kept[1:] if "/" in word or word.endswith((".py", ".pyi")))
         else None
     )
+
+
+def _gate_words(gate: Gate) -> list[str]:
+    return [word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}]
 
 
 def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:

@@ -13,7 +13,7 @@ PYTHON_PROGRAM = re.compile(r"python(\d(\.\d+)?)?")
 UNITTEST_MODULE = re.compile(r"(?<=-m )unittest(?=\s|$)")
 
 _JOINED = {";", "|", "||", "&", ">", ">>", "<", "(", ")", "|&", ";;"}
-_ASSIGNED = re.compile(r"\w+=.*", re.DOTALL)
+ASSIGNED = re.compile(r"\w+=.*", re.DOTALL)
 
 
 def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind]) -> RunnerKind:
@@ -59,7 +59,7 @@ def program_words(command: str) -> tuple[str, ...]:
     if any(part[:1] != ["cd"] for part in parts[:-1]):
         return ()
     last = parts[-1]
-    while last and _ASSIGNED.fullmatch(last[0]):
+    while last and ASSIGNED.fullmatch(last[0]):
         last = last[1:]
     return tuple(last)
 

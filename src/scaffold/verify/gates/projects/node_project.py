@@ -2,17 +2,38 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
+from msgspec import structs
+
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
 from scaffold.policy.path.globs import matches
+from scaffold.verify.gates.projects.own_commands import own_commands, program_key, shell_commands
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts
-from scaffold.verify.gates.runner_detection import MAX_COMMAND_CHARS, detect_runner, program_words, script_name
+from scaffold.verify.gates.projects.task_checks import (
+    CHECK_KINDS,
+    CHECK_PROGRAMS,
+    NEVER_FAILING,
+    TaskCheck,
+    Tasks,
+    Words,
+    check_mode,
+    judged_kind,
+    task_checks,
+)
+from scaffold.verify.gates.runner_detection import (
+    MAX_COMMAND_CHARS,
+    PACKAGE_MANAGERS,
+    detect_runner,
+    program_words,
+    script_name,
+)
 
 MANIFEST = "package.json"
 LOCK_FILES = {
@@ -39,11 +60,21 @@ MAX_PACKAGES = 20
 ARGUMENT_RUNNERS = frozenset({"jest", "vitest", "mocha", "node", "pytest", "exit"})
 """Runners that accept options appended to their script or from the environment."""
 MAX_NESTED_SCRIPTS = 5
+SCRIPT_RUNNERS = frozenset({"run-s", "run-p", "npm-run-all", "npm-run-all2", "concurrently"})
+"""Programs that start scripts by their names or patterns."""
+ELSEWHERE = frozenset(
+    {"-r", "--recursive", "-F", "--filter", "-w", "--workspace", "--workspaces", "--prefix", "-C", "--cwd"}
+)
+"""Options with which a package manager starts the scripts of other packages."""
 WRAPPERS = frozenset({"c8", "nyc", "cross-env"})
 """Programs that run another one as it would run without them."""
 
 MAX_SCRIPTS = 1_000
-_TEST_FILE = re.compile(r"\.(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
+_TEST_FILE = re.compile(r"(\.|(^|/))(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
+_NODES_TEST_FILE = re.compile(r"(^|/)(test/.+|(test|test-[^/]*|[^/]*[._-]test))\.[cm]?[jt]s$")
+"""The files that Node's runner takes if it is given none."""
+_LIFECYCLE = re.compile(r"(pre|post)(?P<script>.+)|prepare|version")
+"""Scripts that others start by their names."""
 
 
 def read_node(files: ProjectFiles) -> Project:
@@ -81,18 +112,28 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
     listed = islice(as_table(manifest.get("scripts")).items(), MAX_SCRIPTS)
     scripts = {name: text for name, text in listed if isinstance(text, str) and len(text) <= MAX_COMMAND_CHARS}
     runners = {name: _script_runner(text, scripts) for name, text in scripts.items()}
-    gates = tuple(_package_gates(files, scripts, runners, packager, folder))
+    parsed = {
+        name: [_program_words(each.words, scripts) for each in shell_commands(text, files, MANIFEST)]
+        for name, text in scripts.items()
+    }
+    tasks = Tasks(parsed, lambda words: started_scripts(words, scripts))
+    gates = tuple(_package_gates(files, scripts, runners, tasks, packager))
+    gates = tuple(structs.replace(gate, folder=folder) for gate in gates)
     reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}
     tools = dict[str, str]()
     for gate in gates:
+        words = shlex.split(gate.command)
+        if words[0] == "npx":
+            tools[gate.name] = words[2]
+            continue
         # The program that the gate's script starts with.
-        words = program_words(scripts.get(gate.command.rpartition(" ")[2], ""))
-        tools[gate.name] = words[0] if words else "tsc" if "tsc" in gate.command else packager
+        started = program_words(scripts[words[2]])
+        tools[gate.name] = packager if not started or tasks.started(started) else started[0]
     return Project(gates=gates, tools=tools, scripts=runners, reasons=reasons)
 
 
 def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
-    name = gate.command.rpartition(" ")[2]
+    name = shlex.split(gate.command)[2] if gate.command.split()[0] != "npx" else gate.kind
     if name not in scripts:
         return Reason(f"{folder}/tsconfig.json" if folder else "tsconfig.json", "configures TypeScript")
     line = files.line(MANIFEST, f'"{name}"', ":", json.dumps(scripts[name])[1:20]) or files.line(MANIFEST, f'"{name}"')
@@ -100,22 +141,116 @@ def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], fo
 
 
 def _package_gates(
-    files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], packager: str, folder: str
+    files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], tasks: Tasks, packager: str
 ) -> Iterator[Gate]:
-    for kind, names in SCRIPT_NAMES.items():
-        name = next((name for name in names if name in scripts), None)
-        command = f"{packager} run {name}"
-        if name is None:
-            if kind == "typecheck" and files.has("tsconfig.json"):
-                yield Gate(kind=kind, command="npx --no-install tsc --noEmit", runner="findings", folder=folder)
-        elif kind != "test" or _has_tests(files, scripts[name], runners[name]):
-            yield Gate(kind=kind, command=command, runner=detect_runner(kind, command, runners), folder=folder)
+    own = [
+        _program_words(each.words, scripts)
+        for each in own_commands(files)
+        if each.source != MANIFEST and NEVER_FAILING.isdisjoint(each.words)
+    ]
+    named = {kind: next((name for name in names if name in scripts), "") for kind, names in SCRIPT_NAMES.items()}
+    exact = {named[kind]: kind for kind in CHECK_KINDS if named[kind]}
+    left_out = {named["build"], *(name for name in scripts if _is_lifecycle(name, scripts))}
+    checks = task_checks(tasks, exact, tasks.run_by(own), left_out)
+    test = _test_script(tasks, checks)
+    if test and _has_tests(files, scripts[test], runners[test], tasks.leaves(test)):
+        command = f"{packager} run {test}"
+        yield Gate(kind="test", command=command, runner=detect_runner("test", command, runners))
+    if named["build"] and not tasks.is_endless(named["build"]):
+        yield Gate(kind="build", command=f"{packager} run {named['build']}")
+    for kind in ("lint", "typecheck"):
+        of_kind = [each for each in checks if each.kind == kind]
+        for each in of_kind:
+            part = "" if each.name in exact else each.name
+            yield Gate(
+                kind=kind,
+                command=f"{packager} run {each.name}",
+                runner="findings",
+                part=part,
+                advisory=bool(part) and not each.is_run,
+            )
+        if not any(each.is_run or each.name in exact for each in of_kind) and (
+            words := _checking_command(files, kind, tasks.leaves(named[kind]), tasks, own)
+        ):
+            yield Gate(kind=kind, command=shlex.join(("npx", "--no-install", *words)), runner="findings")
 
 
-def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
-    any_name = runner in {"exit", "mocha", "node"}  # the files of these runners' tests cannot be recognised by name
+def _checking_command(
+    files: ProjectFiles, kind: GateKind, leaves: Sequence[Words], tasks: Tasks, own: Sequence[Words]
+) -> Words | None:
+    """Return the command of a check that no script is: of a script that changes files, or of the compiler."""
+    if leaves:
+        return check_mode(leaves[0]) if len(leaves) == 1 else None
+    if kind == "typecheck":
+        every = [*(words for name in tasks.commands for words in tasks.leaves(name)), *own]
+        words = next((each for each in every if program_key(each) == "tsc" and judged_kind(each)), ("tsc",))
+        project = next((words[at : at + 2] for at, word in enumerate(words) if word in {"-p", "--project"}), ())
+        if not project and not files.has("tsconfig.json"):
+            return None
+        # A build of several projects cannot be told to write nothing.
+        return words if {"-b", "--build"}.intersection(words) else ("tsc", "--noEmit", *project)
+    return None
+
+
+def _test_script(tasks: Tasks, checks: Sequence[TaskCheck]) -> str:
+    """Return the script that runs the tests, and nothing that other gates check; empty without one."""
+    only = {
+        name: leaves
+        for name in tasks.commands
+        if (leaves := {*tasks.leaves(name)})
+        and {judged_kind(words) for words in leaves} == {"test"}
+        and not tasks.is_endless(name)
+    }
+    if "test" not in tasks.commands or tasks.is_endless("test"):
+        return next((name for name in only if name.startswith("test")), "")
+    others = set(tasks.leaves("test")).difference(*(each.leaves for each in checks if each.name != "test"))
+    parts = tasks.run_by([("npm", "test")]) - {"test"}
+    return next((name for name, leaves in only.items() if name in parts and leaves == others), "test")
+
+
+def started_scripts(words: Words, scripts: Collection[str]) -> tuple[str, ...]:
+    """Return the scripts of the same package.json that a command starts, in order; none if it starts no such script."""
+    program = PurePosixPath(words[0]).name if words else ""
+    if program in SCRIPT_RUNNERS:
+        patterns = [word.removeprefix("npm:") for word in words[1:] if not word.startswith("-")]
+        return tuple(name for each in patterns for name in scripts if name == each or matches_script(each, name))
+    if program not in PACKAGE_MANAGERS or not ELSEWHERE.isdisjoint(word.partition("=")[0] for word in words):
+        return ()
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    rest = rest[1:] if rest[:1] in (["run"], ["run-script"]) else rest
+    found = re.fullmatch(r"/\^([\w:-]*)(\.\*)?\$?/", rest[0]) if rest else None
+    if found:  # pnpm's
+        return tuple(name for name in scripts if name.startswith(found[1]) and (found[2] or name == found[1]))
+    return (rest[0],) if rest and rest[0] in scripts else ()
+
+
+def matches_script(pattern: str, name: str) -> bool:
+    """Return whether a pattern such as `lint:*` means a script: `*` is one part of its name, `**` are several."""
+    start, sign, end = pattern.partition("*")
+    inner = name[len(start) : len(name) - len(end)] if sign else ""
+    is_inside = bool(inner) and name.startswith(start) and name.endswith(end.lstrip("*"))
+    return is_inside and (end.startswith("*") or ":" not in inner)
+
+
+def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind, leaves: Sequence[Words]) -> bool:
     # The script that `npm init` creates for a project without tests.
-    return "no test specified" not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
+    if "no test specified" in script:
+        return False
+    if leaves and all(program_key(words) == "node --test" and words[-1].startswith("-") for words in leaves):
+        return any(_NODES_TEST_FILE.search(path) for path in files.paths)
+    any_name = runner in {"exit", "mocha", "node"}  # the files of these runners' tests cannot be recognised by name
+    return any_name or any(_TEST_FILE.search(path) for path in files.paths)
+
+
+def _is_lifecycle(name: str, scripts: Mapping[str, str]) -> bool:
+    found = _LIFECYCLE.fullmatch(name)
+    return found is not None and (found["script"] is None or found["script"] in {*scripts, "publishOnly", "pack"})
+
+
+def _program_words(words: Words, scripts: Mapping[str, str]) -> Words:
+    """Return the words of a program that a package manager starts like a script; other words as they are."""
+    is_started = words[0] in PACKAGE_MANAGERS and words[1:2] and words[1] not in scripts
+    return words[1:] if is_started and CHECK_PROGRAMS.get(program_key(words[1:])) else words
 
 
 def _script_runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:

@@ -24,18 +24,14 @@ from scaffold.verify.gates.projects.project_files import (
     as_texts,
     is_script,
 )
-from scaffold.verify.gates.runner_detection import PACKAGE_MANAGERS, script_name
+from scaffold.verify.gates.projects.task_files import FAILURE_IGNORED, MAX_LINE_CHARS, MAX_VALUE_CHARS, read_tasks
+from scaffold.verify.gates.runner_detection import ASSIGNED, PACKAGE_MANAGERS, script_name
 
 MAX_COMMANDS = 1_000
 MAX_NESTED_SCRIPTS = 3
 MAX_REASON_WORDS = 20
-MAX_LINE_CHARS = 2_000
-MAX_VALUE_CHARS = 500
-"""Of a line with its variables, and of each value of them."""
 MAX_SCRIPT_CHARS = 100_000
 SHELLS = frozenset({"sh", "bash", "source", "."})
-FAILURE_IGNORED = "-"
-"""The sign in tox and recipes before a command whose failure is ignored."""
 HOOKS: Mapping[str, str] = {
     "ruff": "ruff check",
     "ruff-check": "ruff check",
@@ -65,6 +61,12 @@ LAUNCHERS: Mapping[tuple[str, ...], frozenset[str]] = {
     ("uvx",): frozenset({"--with", "--from", "--python", "-p"}),
     ("npx",): frozenset({"-p", "--package"}),
     ("pnpm", "exec"): frozenset(),
+    ("yarn", "exec"): frozenset(),
+    ("bunx",): frozenset(),
+    ("cross-env",): frozenset(),
+    ("env",): frozenset({"-u", "-C"}),
+    ("c8",): frozenset(),
+    ("nyc",): frozenset(),
     ("coverage", "run"): frozenset({"--source", "--rcfile", "--data-file", "--context", "--include", "--omit"}),
 }
 """Programs that start the program after them, and their options that take a value."""
@@ -82,8 +84,6 @@ _FACTORS = re.compile(r"^(?>(?:[!\w.{},-]|(?<=,) ++(?=[!\w.{},-]))+):\s+")
 _EXPRESSION = re.compile(r"\$\{\{(?>(?:(?!\}\}|\$\{\{).)*)\}\}", re.DOTALL)
 _TOX_NAME = re.compile(r"\{(?P<name>posargs|env:\w+)(?::(?P<default>[^{}]*))?\}")
 _SECTION_KEY = re.compile(r"\{\[(?P<section>[^\]{}]+)\](?P<key>\w+)\}")
-_MAKE_VALUE = re.compile(r"^(?P<name>\w++)[ \t]*+[:?]?=[ \t]*+(?P<value>.*)$", re.MULTILINE)
-_MAKE_NAME = re.compile(r"\$[({](\w+)[)}]")
 _SHELL_VALUE = re.compile(
     r"^[ \t]*+(?:export[ \t]++)?(?P<name>\w++)=(?P<quote>[\"']?)(?P<value>[\w ./-]*+)(?P=quote)[ \t]*+$", re.MULTILINE
 )
@@ -125,10 +125,15 @@ class OwnCommand(Struct, frozen=True):
 
 
 def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
-    """Return the commands that the project's own set-up runs, the most deliberate source first."""
-    commands = (command for read in READERS for command in read(files))
-    found = (each for own in commands for each in (own, *_script_commands(own, files, MAX_NESTED_SCRIPTS)))
-    return tuple(islice(found, MAX_COMMANDS))
+    """Return the commands that the project's own set-up runs, the most deliberate source first; none below the top."""
+    if files.folder:
+        return ()
+    known: tuple[OwnCommand, ...] | None = files.state.commands
+    if known is None:
+        commands = (command for read in READERS for command in read(files))
+        found = (each for own in commands for each in (own, *_script_commands(own, files, MAX_NESTED_SCRIPTS)))
+        known = files.state.commands = tuple(islice(found, MAX_COMMANDS))
+    return known
 
 
 def tests_run_by_kind(commands: Sequence[OwnCommand]) -> Counter[ProjectKind]:
@@ -149,8 +154,10 @@ def program_key(words: Sequence[str]) -> str:
     """Return the key of what a command does: its program, with the subcommand if that matters."""
     program = words[0].rpartition("/")[2] if words else ""
     rest = [word for word in words[1:] if not word.startswith(("-", "+"))]
-    if program in {"go", "cargo"}:
+    if program in {"go", "cargo", "biome", "dprint"}:
         return " ".join((program, *rest[:1]))
+    if program == "node" and "--test" in words:
+        return "node --test"
     if program == "ruff" and rest[:1] and rest[0] in {"format", "clean", "rule", "config", "server"}:
         return f"ruff {rest[0]}"
     return program
@@ -182,7 +189,7 @@ def _tox_ini(sections: IniSections, files: ProjectFiles, source: str) -> Iterato
             for line in filter(None, map(str.strip, lines)):
                 words = _tox_words(line[:MAX_LINE_CHARS], sections)
                 if not words.startswith(FAILURE_IGNORED):
-                    yield from _shell_commands(words.lstrip("! "), files, source)
+                    yield from shell_commands(words.lstrip("! "), files, source)
 
 
 def _tox_words(line: str, sections: IniSections) -> str:
@@ -214,33 +221,22 @@ def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
             for text in texts:
                 if isinstance(text, str):
                     filled = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", text)
-                    for command in _shell_commands(filled, files, source):
+                    for command in shell_commands(filled, files, source):
                         yield structs.replace(command, below=".scripts]" if ".scripts]" in files.text(source) else "")
 
 
 def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
     for text in as_table(files.json("package.json").get("scripts")).values():
         if isinstance(text, str):
-            for command in _shell_commands(text, files, "package.json"):
+            for command in shell_commands(text, files, "package.json"):
                 yield structs.replace(command, below='"scripts"')
 
 
 def _recipe_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for name in RECIPES:
-        text = files.text(name).replace("\\\n", " ")
-        found = {each["name"]: each["value"].partition("#")[0].strip() for each in _MAKE_VALUE.finditer(text)}
-        values = {variable: value[:MAX_VALUE_CHARS] for variable, value in found.items()}
-        for line in text.splitlines():
-            if line.startswith(("\t", " ")) and line.strip():
-                command = _expand_variables(line, values).strip().lstrip("@+ ")
-                yield from () if command.startswith(FAILURE_IGNORED) else _shell_commands(command, files, name)
-
-
-def _expand_variables(line: str, values: Mapping[str, str]) -> str:
-    """Return a line of a makefile with its simple variables replaced; their values may name others."""
-    for _ in range(3):
-        line = _MAKE_NAME.sub(lambda found: values.get(found[1], found[0]), line[:MAX_LINE_CHARS])
-    return line[:MAX_LINE_CHARS]
+        for task in read_tasks(files, name).values():
+            for command in task.commands:
+                yield from shell_commands(command, files, name)
 
 
 def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
@@ -256,7 +252,7 @@ def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                     here = step.get("working-directory") in {None, ".", "./"}
                     yield from (
                         each if here else structs.replace(each, exact=False)
-                        for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), files, path)
+                        for each in shell_commands(_EXPRESSION.sub("$VALUE", text), files, path)
                     )
 
 
@@ -268,7 +264,7 @@ def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Ite
         values = dict[str, str]()
         for found in _SHELL_VALUE.finditer(text):
             values.setdefault(found["name"], found["value"][:MAX_VALUE_CHARS])
-        for each in _shell_commands(_SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text), files, name):
+        for each in shell_commands(_SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text), files, name):
             yield each
             yield from _script_commands(each, files, most - 1)
 
@@ -277,13 +273,13 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for job in files.yaml(".gitlab-ci.yml").values():
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
-            yield from _shell_commands(text, files, ".gitlab-ci.yml")
+            yield from shell_commands(text, files, ".gitlab-ci.yml")
 
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in CI_FILES:
         for text in _scripts_in(files.yaml(path)):
-            for command in _shell_commands(text, files, path):
+            for command in shell_commands(text, files, path):
                 yield structs.replace(command, exact=False)
 
 
@@ -307,7 +303,7 @@ def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                 continue
             # Hooks get the names of changed files, and have an environment of their own.
             if isinstance(entry, str):
-                yield from (structs.replace(each, exact=False) for each in _shell_commands(entry, files, name))
+                yield from (structs.replace(each, exact=False) for each in shell_commands(entry, files, name))
             elif known:
                 yield OwnCommand(tuple(known.split()), name, exact=False, written=(str(hook.get("id")),))
 
@@ -327,7 +323,7 @@ READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
 )
 
 
-def _shell_commands(text: str, files: ProjectFiles, source: str) -> Iterator[OwnCommand]:
+def shell_commands(text: str, files: ProjectFiles, source: str) -> Iterator[OwnCommand]:
     """Yield the programs that a shell text runs, except those whose failure is ignored."""
     for commands in files.shell(text, source):
         yield from _counted_commands(commands, source)
@@ -367,7 +363,7 @@ def _started_program(words: list[str]) -> list[str] | None:
     for launcher, valued in LAUNCHERS.items():
         if tuple(words[: len(launcher)]) == launcher:
             rest = words[len(launcher) :]
-            while rest and rest[0].startswith("-") and rest[0] != "-m":
+            while rest and (ASSIGNED.fullmatch(rest[0]) or (rest[0].startswith("-") and rest[0] != "-m")):
                 rest = rest[2 if rest[0] in valued else 1 :]
             return rest[1:] if rest[:1] == ["-m"] else rest
     return None

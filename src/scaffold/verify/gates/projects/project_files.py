@@ -20,7 +20,15 @@ from scaffold.policy.shell.parsed_command import SimpleCommand
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
 OWN_CHECKS = ("noxfile.py", "tox.toml", "hatch.toml", ".pre-commit-config.yaml", ".gitlab-ci.yml")
 CI_FILES = (".circleci/config.yml", ".travis.yml", "azure-pipelines.yml", ".azure-pipelines.yml")
-RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile")
+TASKFILES = (
+    "Taskfile.yml",
+    "taskfile.yml",
+    "Taskfile.yaml",
+    "taskfile.yaml",
+    "Taskfile.dist.yml",
+    "Taskfile.dist.yaml",
+)
+RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile", *TASKFILES)
 WORKFLOWS = ".github/workflows"
 READ_FILES = frozenset({*MANIFESTS, *OWN_CHECKS, *RECIPES, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
 """Names of the files whose contents are read, besides workflows."""
@@ -72,6 +80,8 @@ class ReadState(Struct):
     """Why a file is not read, by its path; files that are merely invalid are left out."""
     values: dict[tuple[str, str], Any]
     """The values of a file in a format, read once."""
+    commands: Any = None
+    """The commands that the project itself runs, read once."""
     shell_chars: int = 0
     searched_chars: int = 0
 

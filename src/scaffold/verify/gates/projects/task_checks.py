@@ -1,0 +1,196 @@
+"""Which of a project's named tasks are checks: scripts of package.json, targets of makefiles and justfiles, and so on.
+
+A task is what its commands are, with those of the tasks that it starts: a check if each of them is a program that is
+known to check; never one if any changes files or does not end.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.proof.gates import GateKind
+from scaffold.verify.gates.projects.own_commands import program_key
+
+MAX_DEPTH = 10
+"""Of tasks that start others."""
+MAX_CHECKS = 12
+"""Of the tasks of one file that are checks."""
+CHECK_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
+Words = tuple[str, ...]
+
+
+class CheckProgram(Struct, frozen=True):
+    """A program that checks: the kind of its gate, and the options that change what it does."""
+
+    kind: GateKind
+    home: Literal["python", "node", ""] = ""
+    """Whose projects install it into an environment of their own."""
+    writes: Collection[str] = frozenset({"--fix", "--write", "--apply"})
+    """Options with which it changes files."""
+    judges: Sequence[str] = ()
+    """Options of which it needs one in order to judge, the usual one first; empty if it always does."""
+    stays: Collection[str] = frozenset({"--watch", "--watchAll"})
+    """Options with which it does not end."""
+
+
+_WATCHED = frozenset({"--watch", "--watchAll", "-w"})
+_FORMATTER_WRITES = frozenset({"-w", "--write"})
+CHECK_PROGRAMS: Mapping[str, CheckProgram] = {
+    **dict.fromkeys(("eslint", "oxlint", "stylelint", "standard", "ts-standard", "xo"), CheckProgram("lint", "node")),
+    **dict.fromkeys(("biome check", "biome lint", "biome format", "biome ci"), CheckProgram("lint", "node")),
+    **dict.fromkeys(("jshint", "cspell", "knip", "madge", "publint", "dprint check"), CheckProgram("lint", "node")),
+    **dict.fromkeys(("markdownlint", "markdownlint-cli2", "editorconfig-checker"), CheckProgram("lint", "node")),
+    "prettier": CheckProgram("lint", "node", _FORMATTER_WRITES, ("--check", "-c", "--list-different", "-l")),
+    **dict.fromkeys(("tsc", "vue-tsc"), CheckProgram("typecheck", "node", (), (), _WATCHED)),
+    **dict.fromkeys(("svelte-check", "tsd", "tstyche", "dtslint", "attw"), CheckProgram("typecheck", "node")),
+    **dict.fromkeys(("jest", "vitest", "mocha", "ava", "tap", "borp"), CheckProgram("test", "node", (), (), _WATCHED)),
+    "node --test": CheckProgram("test"),
+    **dict.fromkeys(("ruff", "flake8", "pylint"), CheckProgram("lint", "python", ())),
+    **dict.fromkeys(("codespell", "yamllint", "shellcheck"), CheckProgram("lint", "", {"-w", "--write-changes"})),
+    "ruff format": CheckProgram("lint", "python", (), ("--check", "--diff")),
+    "black": CheckProgram("lint", "python", (), ("--check",)),
+    "isort": CheckProgram("lint", "python", (), ("--check", "--check-only", "-c")),
+    **dict.fromkeys(("mypy", "pyright", "basedpyright", "ty", "stubtest"), CheckProgram("typecheck", "python")),
+    **dict.fromkeys(("pytest", "py.test", "unittest", "tox", "nox"), CheckProgram("test", "python")),
+    **dict.fromkeys(("go vet", "golangci-lint", "staticcheck", "cargo clippy"), CheckProgram("lint")),
+    "cargo fmt": CheckProgram("lint", "", (), ("--check",)),
+    "shfmt": CheckProgram("lint", "", _FORMATTER_WRITES, ("-d", "--diff")),
+    "cargo check": CheckProgram("build"),
+    **dict.fromkeys(("go test", "cargo test", "cargo nextest"), CheckProgram("test")),
+}
+"""Programs of a project's own checks, by what `program_key` says of a command."""
+SERVERS = frozenset(
+    {"nodemon", "serve", "http-server", "live-server", "webpack-dev-server", "ts-node-dev", "watchexec"}
+)
+BARE_SERVERS = frozenset({"vite", "parcel"})
+SERVING = frozenset({"dev", "develop", "serve", "start", "preview", "watch"})
+"""Programs that do not end | that do not without a subcommand | subcommands with which none ends."""
+NEVER_FAILING = frozenset({"--fix-only", "--exit-zero", "--version", "-V", "--help"})
+"""Options with which a tool does not judge."""
+PREPARING = frozenset({"cd", "echo", "rm", "rimraf", "mkdir", "set", "export", "true", ":"})
+"""Programs that only prepare for others."""
+_NAMED = re.compile(r"(?:^|[:_./-])(?:(lint|check|format|fmt|style)|(types?|typecheck|tsc))(?=[:_./-]|$)")
+
+
+class TaskCheck(Struct, frozen=True):
+    """A task that is a check."""
+
+    name: str
+    kind: GateKind
+    is_run: bool
+    """Whether the project's own set-up runs it."""
+    leaves: frozenset[Words]
+
+
+class Tasks(Struct, frozen=True):
+    """Tasks by name, with their commands and what a command starts of them."""
+
+    commands: Mapping[str, Sequence[Words]]
+    started: Callable[[Words], Sequence[str]]
+
+    def leaves(self, name: str, within: tuple[str, ...] = ()) -> list[Words]:
+        """Return the words of each program that a task runs, of those that it starts too; none of a task in itself."""
+        if name in within or len(within) > MAX_DEPTH:
+            return []
+        found = list[Words]()
+        for words in self.commands.get(name, ()):
+            names = self.started(words)
+            for each in names:
+                found += self.leaves(each, (*within, name))
+            if not names and words and words[0] not in PREPARING:
+                found.append(words)
+        return found
+
+    def run_by(self, commands: Sequence[Words]) -> frozenset[str]:
+        """Return the tasks that commands start or repeat, and those that these start; all tasks if there are none."""
+        found, left = set[str](), [name for words in commands for name in self.started(words)]
+        left += [name for name in self.commands if (leaves := {*self.leaves(name)}) and leaves <= {*commands}]
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += [each for words in self.commands.get(name, ()) for each in self.started(words)]
+        return frozenset(found or self.commands)
+
+    def is_endless(self, name: str) -> bool:
+        """Return whether a task may not end."""
+        return any(map(_stays, self.leaves(name)))
+
+    def is_check(self, name: str) -> bool:
+        """Return whether a task ends and leaves files as they are, as far as its programs are known."""
+        return not any(_stays(words) or _writes(words) for words in self.leaves(name))
+
+
+def judged_kind(words: Words) -> GateKind | None:
+    """Return the kind of gate that a command is; None if the program is unknown, or used so that it cannot judge."""
+    known = CHECK_PROGRAMS.get(program_key(words))
+    if known is None or _writes(words) or not NEVER_FAILING.isdisjoint(words):
+        return None
+    return known.kind
+
+
+def check_mode(words: Words) -> Words | None:
+    """Return a command as one that ends, and judges instead of changing files; None if the program is unknown."""
+    known = CHECK_PROGRAMS.get(program_key(words))
+    if known is None:
+        return None
+    kept = tuple(word for word in words if word not in known.writes and word not in known.stays)
+    return kept if set(known.judges).intersection(kept) else (*kept, *known.judges[:1])
+
+
+def task_checks(
+    tasks: Tasks, exact: Mapping[str, GateKind], run: Collection[str], left_out: Collection[str] = ()
+) -> tuple[TaskCheck, ...]:
+    """Return the checks among tasks that, together, check all that they do: the `exact` names first.
+
+    `run` are the tasks that the project's own set-up runs. Of tasks that do the same, the larger one counts.
+    """
+    names = [name for name in tasks.commands if name not in left_out]
+    found = [check for name in names if (check := _task_check(tasks, name, exact.get(name), run))]
+    kinds = {each.name: {judged_kind(words) for words in each.leaves} for each in found}
+    found.sort(key=lambda each: (each.name not in exact, len(kinds[each.name]), not each.is_run, -len(each.leaves)))
+    chosen, covered = list[TaskCheck](), set[Words]()
+    # First those that have nothing in common, then those that still add something.
+    for apart in (True, False):
+        for each in found:
+            adds = covered.isdisjoint(each.leaves) if apart else not each.leaves <= covered
+            if each not in chosen and (adds or each.name in exact):
+                chosen.append(each)
+                covered |= each.leaves
+    return tuple(chosen[:MAX_CHECKS])
+
+
+def _task_check(tasks: Tasks, name: str, kind: GateKind | None, run: Collection[str]) -> TaskCheck | None:
+    leaves = frozenset(tasks.leaves(name))
+    if not leaves or not tasks.is_check(name):
+        return None
+    is_run = name in run
+    if kind is None:
+        kinds = {judged_kind(words) for words in leaves}
+        if None in kinds:
+            # An unknown program is a check if the name says so, and the project's own set-up runs it.
+            named = _NAMED.search(name) if is_run and len(run) < len(tasks.commands) else None
+            kind = named and ("lint" if named[1] else "typecheck")
+        elif kinds <= CHECK_KINDS:
+            kind = "typecheck" if kinds == {"typecheck"} else "lint"
+    return None if kind is None else TaskCheck(name, kind, is_run, leaves)
+
+
+def _writes(words: Words) -> bool:
+    """Return whether a command of a known program changes files, or shows them, instead of judging them."""
+    known = CHECK_PROGRAMS.get(program_key(words))
+    return known is not None and (
+        not set(known.writes).isdisjoint(words) or bool(known.judges and not set(known.judges).intersection(words))
+    )
+
+
+def _stays(words: Words) -> bool:
+    """Return whether a command does not end."""
+    program, known = words[0].rpartition("/")[2], CHECK_PROGRAMS.get(program_key(words))
+    first = words[1] if len(words) > 1 else ""
+    if program in SERVERS or first in SERVING or (program in BARE_SERVERS and first[:1] in {"", "-"}):
+        return True
+    stays = known.stays if known else CheckProgram("lint").stays
+    return not set(stays).isdisjoint(words)
