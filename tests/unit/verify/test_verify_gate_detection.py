@@ -382,6 +382,9 @@ def test_what_changes_files_or_does_not_end_is_no_gate():
         (scripts(typecheck="tsc -p a.json --watch"), {"typecheck": "npx --no-install tsc -p a.json"}),
         (scripts(build="vite build", test="npm run dev", dev="next dev", test_ci="jest"), {"build": "npm run build"}),
         (scripts(lint="npm run lint"), {}),
+        (scripts(lint="cd web && npm run lint"), {"lint": "npm run lint"}),
+        ({**scripts(format="unknownfmt"), **ci("npm run format")}, {}),
+        (scripts(format="prettier .", format_check="npm run format -- --check"), "lint (format:check)"),
         ({"Makefile": "lint:\n\tblack .\nformat-check: ; black --check .\nserve:\n\tvite\n"}, "lint (format-check)"),
         ({"Makefile": "test: watch\nwatch:\n\tpytest --watch\nlint: style\nstyle:\n\tisort .\n"}, {}),
     ]

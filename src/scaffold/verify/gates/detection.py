@@ -1,6 +1,6 @@
 """Detect a repository's gates from its files, without running its code, and drop those whose tools are missing.
 
-Go, Rust and task files are read here, Node and Python projects in `projects/`.
+Go, Rust and recipe files are read here, Node and Python projects in `projects/`.
 """
 
 import os
@@ -23,14 +23,14 @@ from scaffold.verify.gates.projects.own_commands import own_commands, shell_comm
 from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
 from scaffold.verify.gates.projects.project_files import (
     MANIFESTS,
-    RECIPES,
+    RECIPE_FILES,
     ProjectFiles,
     files_at_commit,
     files_in_folder,
 )
 from scaffold.verify.gates.projects.python_project import read_python
-from scaffold.verify.gates.projects.task_checks import CHECK_KINDS, CHECK_PROGRAMS, Tasks, Words, task_checks
-from scaffold.verify.gates.projects.task_files import read_tasks, task_program
+from scaffold.verify.gates.projects.recipe_checks import CHECK_KINDS, CHECK_PROGRAMS, Words, recipe_checks, resolved
+from scaffold.verify.gates.projects.recipe_files import read_recipes, recipe_program
 from scaffold.verify.gates.runner_detection import detect_runner
 
 TARGETS: Mapping[GateKind, tuple[str, ...]] = {
@@ -41,7 +41,7 @@ TARGETS: Mapping[GateKind, tuple[str, ...]] = {
 }
 """The names of targets by kind of gate, preferred ones first."""
 ELSEWHERE = frozenset({"-C", "--directory", "-f", "--file", "-d", "--dir", "-t", "--taskfile", "--working-directory"})
-"""Options with which a program runs the tasks of other files."""
+"""Options with which a program runs the recipes of other files."""
 MANIFEST = "Cargo.toml"
 _TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
@@ -144,11 +144,11 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
         ordered = sorted(kinds, key=lambda kind: -times[kind])
         fitted = [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
         # Its tests may be started by a runner that is not known here, and its checks by none that is.
-        tasks = read_task_file(files)
+        recipes = read_recipe_file(files)
         known = {gate.kind for project, _ in fitted for gate in project.gates}.difference({"test"}).union({"build"})
         known |= {"test"} if any(times.values()) else set()
-        other = tuple(gate for gate in tasks.gates if gate.kind not in known)
-        return _merge_detections(kinds[0], [*fitted, (structs.replace(tasks, gates=other), "")])
+        other = tuple(gate for gate in recipes.gates if gate.kind not in known)
+        return _merge_detections(kinds[0], [*fitted, (structs.replace(recipes, gates=other), "")])
     modules = [found for found in _WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
@@ -157,10 +157,10 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
     # Folders without any check, such as data with a manifest, do not describe the repository.
     checked = [each for each in projects if each[1].gates]
     names = {gate.kind for _, project, _ in checked for gate in project.gates}
-    tasks = read_task_file(files)
-    tasks = structs.replace(tasks, gates=tuple(gate for gate in tasks.gates if gate.kind not in names))
-    counted = checked or ([] if tasks.gates else projects)
-    found = _merge_detections("unknown", [*((project, folder) for _, project, folder in counted), (tasks, "")])
+    recipes = read_recipe_file(files)
+    recipes = structs.replace(recipes, gates=tuple(gate for gate in recipes.gates if gate.kind not in names))
+    counted = checked or ([] if recipes.gates else projects)
+    found = _merge_detections("unknown", [*((project, folder) for _, project, folder in counted), (recipes, "")])
     known = {kind for kind, _, _ in counted}
     return structs.replace(found, kind=known.pop()) if len(known) == 1 else found
 
@@ -330,12 +330,12 @@ def _first_test(files: ProjectFiles) -> Reason | None:
     return None
 
 
-def read_task_file(files: ProjectFiles) -> Project:
-    """Return the gates that the tasks of the first makefile, justfile or go-task's file are; none without one."""
-    name = next((name for name in RECIPES if files.has(name)), None)
+def read_recipe_file(files: ProjectFiles) -> Project:
+    """Return the gates that the recipes of the first makefile, justfile or file of go-task are; none without one."""
+    name = next((name for name in RECIPE_FILES if files.has(name)), None)
     if name is None:
         return Project()
-    program, texts = task_program(name), read_tasks(files, name)
+    program, texts = recipe_program(name), read_recipes(files, name)
 
     def started(words: Words) -> Sequence[str]:
         is_here = words[:1] == (program,) and ELSEWHERE.isdisjoint(words)
@@ -343,23 +343,23 @@ def read_task_file(files: ProjectFiles) -> Project:
 
     commands = {
         each: [
-            *((program, need) for need in task.needs if need in texts),
-            *(found.words for text in task.commands for found in shell_commands(text, files, name)),
+            *((program, need) for need in recipe.needs if need in texts),
+            *(found.words for text in recipe.commands for found in shell_commands(text, files, name)),
         ]
-        for each, task in texts.items()
+        for each, recipe in texts.items()
         if each
     }
-    tasks = Tasks(commands, started)
+    recipes = resolved(commands, started)
     named = {kind: next((each for each in targets if each in commands), "") for kind, targets in TARGETS.items()}
     exact = {named[kind]: kind for kind in CHECK_KINDS if named[kind]}
-    checks = task_checks(
-        tasks, exact, tasks.run_by([each.words for each in own_commands(files) if each.source != name])
+    checks = recipe_checks(
+        recipes, exact, recipes.run_by([each.words for each in own_commands(files) if each.source != name])
     )
     chosen: list[tuple[str, GateKind, bool]] = [
         (each.name, each.kind, not each.is_run) for each in sorted(checks, key=lambda each: each.kind)
     ]
     for kind in ("build", "test"):
-        if named[kind] and not tasks.is_endless(named[kind]):
+        if named[kind] and not recipes.is_endless(named[kind]):
             chosen.insert(0, (named[kind], kind, False))
     gates, reasons = [], dict[str, Reason]()
     for target, kind, advisory in chosen:

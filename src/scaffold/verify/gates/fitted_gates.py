@@ -10,7 +10,7 @@ from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.own_commands import OwnCommand, program_key
 from scaffold.verify.gates.projects.project import Project
 from scaffold.verify.gates.projects.project_files import ProjectFiles
-from scaffold.verify.gates.projects.task_checks import (
+from scaffold.verify.gates.projects.recipe_checks import (
     CHECK_KINDS,
     CHECK_PROGRAMS,
     NEVER_FAILING,

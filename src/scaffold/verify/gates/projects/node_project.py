@@ -16,16 +16,17 @@ from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.own_commands import own_commands, program_key, shell_commands
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts
-from scaffold.verify.gates.projects.task_checks import (
+from scaffold.verify.gates.projects.recipe_checks import (
     CHECK_KINDS,
     CHECK_PROGRAMS,
     NEVER_FAILING,
-    TaskCheck,
-    Tasks,
+    RecipeCheck,
+    Recipes,
     Words,
     check_mode,
     judged_kind,
-    task_checks,
+    recipe_checks,
+    resolved,
 )
 from scaffold.verify.gates.runner_detection import (
     MAX_COMMAND_CHARS,
@@ -116,8 +117,8 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
         name: [_program_words(each.words, scripts) for each in shell_commands(text, files, MANIFEST)]
         for name, text in scripts.items()
     }
-    tasks = Tasks(parsed, lambda words: started_scripts(words, scripts))
-    gates = tuple(_package_gates(files, scripts, runners, tasks, packager))
+    recipes = resolved(parsed, lambda words: started_scripts(words, scripts))
+    gates = tuple(_package_gates(files, scripts, runners, recipes, packager))
     gates = tuple(structs.replace(gate, folder=folder) for gate in gates)
     reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}
     tools = dict[str, str]()
@@ -128,7 +129,7 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
             continue
         # The program that the gate's script starts with.
         started = program_words(scripts[words[2]])
-        tools[gate.name] = packager if not started or tasks.started(started) else started[0]
+        tools[gate.name] = packager if not started or recipes.started(started) else started[0]
     return Project(gates=gates, tools=tools, scripts=runners, reasons=reasons)
 
 
@@ -141,7 +142,7 @@ def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], fo
 
 
 def _package_gates(
-    files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], tasks: Tasks, packager: str
+    files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], recipes: Recipes, packager: str
 ) -> Iterator[Gate]:
     own = [
         _program_words(each.words, scripts)
@@ -151,12 +152,12 @@ def _package_gates(
     named = {kind: next((name for name in names if name in scripts), "") for kind, names in SCRIPT_NAMES.items()}
     exact = {named[kind]: kind for kind in CHECK_KINDS if named[kind]}
     left_out = {named["build"], *(name for name in scripts if _is_lifecycle(name, scripts))}
-    checks = task_checks(tasks, exact, tasks.run_by(own), left_out)
-    test = _test_script(tasks, checks)
-    if test and _has_tests(files, scripts[test], runners[test], tasks.leaves(test)):
+    checks = recipe_checks(recipes, exact, recipes.run_by(own), left_out)
+    test = _test_script(recipes, checks)
+    if test and _has_tests(files, scripts[test], runners[test], recipes.leaves(test)):
         command = f"{packager} run {test}"
         yield Gate(kind="test", command=command, runner=detect_runner("test", command, runners))
-    if named["build"] and not tasks.is_endless(named["build"]):
+    if named["build"] and not recipes.is_endless(named["build"]):
         yield Gate(kind="build", command=f"{packager} run {named['build']}")
     for kind in ("lint", "typecheck"):
         of_kind = [each for each in checks if each.kind == kind]
@@ -170,19 +171,19 @@ def _package_gates(
                 advisory=bool(part) and not each.is_run,
             )
         if not any(each.is_run or each.name in exact for each in of_kind) and (
-            words := _checking_command(files, kind, tasks.leaves(named[kind]), tasks, own)
+            words := _checking_command(files, kind, recipes.leaves(named[kind]), recipes, own)
         ):
             yield Gate(kind=kind, command=shlex.join(("npx", "--no-install", *words)), runner="findings")
 
 
 def _checking_command(
-    files: ProjectFiles, kind: GateKind, leaves: Sequence[Words], tasks: Tasks, own: Sequence[Words]
+    files: ProjectFiles, kind: GateKind, leaves: Sequence[Words], recipes: Recipes, own: Sequence[Words]
 ) -> Words | None:
     """Return the command of a check that no script is: of a script that changes files, or of the compiler."""
     if leaves:
         return check_mode(leaves[0]) if len(leaves) == 1 else None
     if kind == "typecheck":
-        every = [*(words for name in tasks.commands for words in tasks.leaves(name)), *own]
+        every = [*(words for name in recipes.steps for words in recipes.leaves(name)), *own]
         words = next((each for each in every if program_key(each) == "tsc" and judged_kind(each)), ("tsc",))
         project = next((words[at : at + 2] for at, word in enumerate(words) if word in {"-p", "--project"}), ())
         if not project and not files.has("tsconfig.json"):
@@ -192,19 +193,19 @@ def _checking_command(
     return None
 
 
-def _test_script(tasks: Tasks, checks: Sequence[TaskCheck]) -> str:
+def _test_script(recipes: Recipes, checks: Sequence[RecipeCheck]) -> str:
     """Return the script that runs the tests, and nothing that other gates check; empty without one."""
     only = {
         name: leaves
-        for name in tasks.commands
-        if (leaves := {*tasks.leaves(name)})
+        for name in recipes.steps
+        if (leaves := {*recipes.leaves(name)})
         and {judged_kind(words) for words in leaves} == {"test"}
-        and not tasks.is_endless(name)
+        and not recipes.is_endless(name)
     }
-    if "test" not in tasks.commands or tasks.is_endless("test"):
+    if "test" not in recipes.steps or recipes.is_endless("test"):
         return next((name for name in only if name.startswith("test")), "")
-    others = set(tasks.leaves("test")).difference(*(each.leaves for each in checks if each.name != "test"))
-    parts = tasks.run_by([("npm", "test")]) - {"test"}
+    others = set(recipes.leaves("test")).difference(*(each.leaves for each in checks if each.name != "test"))
+    parts = recipes.run_by([("npm", "test")]) - {"test"}
     return next((name for name, leaves in only.items() if name in parts and leaves == others), "test")
 
 
@@ -212,7 +213,7 @@ def started_scripts(words: Words, scripts: Collection[str]) -> tuple[str, ...]:
     """Return the scripts of the same package.json that a command starts, in order; none if it starts no such script."""
     program = PurePosixPath(words[0]).name if words else ""
     if program in SCRIPT_RUNNERS:
-        patterns = [word.removeprefix("npm:") for word in words[1:] if not word.startswith("-")]
+        patterns = [word.removeprefix("npm:") for word in words[1:MAX_PACKAGES] if not word.startswith("-")]
         return tuple(name for each in patterns for name in scripts if name == each or matches_script(each, name))
     if program not in PACKAGE_MANAGERS or not ELSEWHERE.isdisjoint(word.partition("=")[0] for word in words):
         return ()

@@ -17,14 +17,14 @@ from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import ProjectKind, Reason
 from scaffold.verify.gates.projects.project_files import (
     CI_FILES,
-    RECIPES,
+    RECIPE_FILES,
     WORKFLOWS,
     ProjectFiles,
     as_table,
     as_texts,
     is_script,
 )
-from scaffold.verify.gates.projects.task_files import FAILURE_IGNORED, MAX_LINE_CHARS, MAX_VALUE_CHARS, read_tasks
+from scaffold.verify.gates.projects.recipe_files import FAILURE_IGNORED, MAX_LINE_CHARS, MAX_VALUE_CHARS, read_recipes
 from scaffold.verify.gates.runner_detection import ASSIGNED, PACKAGE_MANAGERS, script_name
 
 MAX_COMMANDS = 1_000
@@ -154,7 +154,7 @@ def program_key(words: Sequence[str]) -> str:
     """Return the key of what a command does: its program, with the subcommand if that matters."""
     program = words[0].rpartition("/")[2] if words else ""
     rest = [word for word in words[1:] if not word.startswith(("-", "+"))]
-    if program in {"go", "cargo", "biome", "dprint"}:
+    if program in {"go", "cargo", "biome", "dprint", "taplo", "terraform", "mix"}:
         return " ".join((program, *rest[:1]))
     if program == "node" and "--test" in words:
         return "node --test"
@@ -233,9 +233,9 @@ def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
 
 
 def _recipe_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
-    for name in RECIPES:
-        for task in read_tasks(files, name).values():
-            for command in task.commands:
+    for name in RECIPE_FILES:
+        for recipe in read_recipes(files, name).values():
+            for command in recipe.commands:
                 yield from shell_commands(command, files, name)
 
 

@@ -28,9 +28,9 @@ TASKFILES = (
     "Taskfile.dist.yml",
     "Taskfile.dist.yaml",
 )
-RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile", *TASKFILES)
+RECIPE_FILES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile", *TASKFILES)
 WORKFLOWS = ".github/workflows"
-READ_FILES = frozenset({*MANIFESTS, *OWN_CHECKS, *RECIPES, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
+READ_FILES = frozenset({*MANIFESTS, *OWN_CHECKS, *RECIPE_FILES, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
 """Names of the files whose contents are read, besides workflows."""
 REQUIREMENT_FILES = (
     *("requirements.txt", "requirements-dev.txt", "requirements-test.txt", "requirements_dev.txt"),

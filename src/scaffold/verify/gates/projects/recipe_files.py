@@ -1,4 +1,4 @@
-"""Read the targets of makefiles and justfiles and the tasks of go-task's files: what each runs, and needs before."""
+"""Read recipes, which are targets of make, recipes of just and tasks of go-task: what each runs, and needs before."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,43 +19,43 @@ _VALUE = re.compile(r"^(?P<name>\w++)[ \t]*+[:?]?=[ \t]*+(?P<value>.*)$", re.MUL
 _NAME = re.compile(r"\$[({](\w+)[)}]|\{\{ *\.?(\w+) *\}\}")
 
 
-class Task(Struct, frozen=True):
-    """A target or task: the line that begins it, what it needs, and its commands whose failure counts."""
+class Recipe(Struct, frozen=True):
+    """A target or recipe: the line that begins it, what it needs, and its commands whose failure counts."""
 
     line: int | None
     needs: tuple[str, ...]
     commands: tuple[str, ...]
 
 
-def task_program(path: str) -> str:
-    """Return the program that runs the tasks of a file."""
+def recipe_program(path: str) -> str:
+    """Return the program that runs the recipes of a file."""
     return "task" if path in TASKFILES else "just" if "just" in path.casefold() else "make"
 
 
-def read_tasks(files: ProjectFiles, path: str) -> Mapping[str, Task]:
-    """Return the tasks of a file by name; what belongs to none has the name ""."""
+def read_recipes(files: ProjectFiles, path: str) -> Mapping[str, Recipe]:
+    """Return the recipes of a file by name; what belongs to none has the name ""."""
     if path in TASKFILES:
-        return dict(_taskfile_tasks(files, path))
-    text, is_just = files.text(path), task_program(path) == "just"
+        return dict(_taskfile_recipes(files, path))
+    text, is_just = files.text(path), recipe_program(path) == "just"
     values = {"MAKE": "make", "just_executable": "just"}
     values |= {found["name"]: found["value"].partition("#")[0].strip(" \t'\"") for found in _VALUE.finditer(text)}
-    tasks, names = dict[str, Task](), ("",)
+    recipes, names = dict[str, Recipe](), ("",)
     for number, line in _joined_lines(text):
         if line.startswith(("\t", " ")):
             command = _with_values(line, values).strip().lstrip("@+ ")
             if command and not command.startswith(FAILURE_IGNORED):
                 for name in names:
-                    held = tasks.get(name, Task(None, (), ()))
-                    tasks[name] = Task(held.line, held.needs, (*held.commands, command))
+                    held = recipes.get(name, Recipe(None, (), ()))
+                    recipes[name] = Recipe(held.line, held.needs, (*held.commands, command))
         elif found := _TARGET.match(line):
             # In a justfile, the words after the first are the target's parameters.
             names = tuple(found["names"].split()[: 1 if is_just else None])
             needs = tuple(word for word in re.split(r"[\s()&]+", found["needs"]) if word)
             inline = (found["command"].strip().lstrip("@+ "),) if found["command"] else ()
             for name in names:
-                held = tasks.get(name, Task(number, (), ()))
-                tasks[name] = Task(held.line or number, (*held.needs, *needs), (*held.commands, *inline))
-    return tasks
+                held = recipes.get(name, Recipe(number, (), ()))
+                recipes[name] = Recipe(held.line or number, (*held.needs, *needs), (*held.commands, *inline))
+    return recipes
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -79,19 +79,19 @@ def _with_values(line: str, values: Mapping[str, str]) -> str:
     return line[:MAX_LINE_CHARS]
 
 
-def _taskfile_tasks(files: ProjectFiles, path: str) -> Iterator[tuple[str, Task]]:
+def _taskfile_recipes(files: ProjectFiles, path: str) -> Iterator[tuple[str, Recipe]]:
     table = files.yaml(path)
     values = {"CLI_ARGS": "", **{str(name): str(value) for name, value in as_table(table.get("vars")).items()}}
-    for name, task in as_table(table.get("tasks")).items():
-        given = as_table(task)
-        listed = given.get("cmds", given.get("cmd")) if given else task
+    for name, recipe in as_table(table.get("tasks")).items():
+        given = as_table(recipe)
+        listed = given.get("cmds", given.get("cmd")) if given else recipe
         commands = listed if isinstance(listed, list) else [listed]
         needed = given.get("deps")
         needs = [as_table(each).get("task", each) for each in (needed if isinstance(needed, list) else ())]
         texts = (each if isinstance(each, str) else _task_command(as_table(each)) for each in commands)
         yield (
             str(name),
-            Task(
+            Recipe(
                 files.line(path, f"{name}:"),
                 tuple(map(str, needs)),
                 tuple(_with_values(text, values) for text in texts if text),

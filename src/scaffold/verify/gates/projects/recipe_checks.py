@@ -1,7 +1,7 @@
-"""Which of a project's named tasks are checks: scripts of package.json, targets of makefiles and justfiles, and so on.
+"""Which of a project's recipes are checks: scripts of package.json, targets of make, recipes of just, tasks of go-task.
 
-A task is what its commands are, with those of the tasks that it starts: a check if each of them is a program that is
-known to check; never one if any changes files or does not end.
+A recipe is what its commands are, with those of the recipes that it starts: a check if each is a program that is known
+to check; never one if any changes files or does not end.
 """
 
 import re
@@ -13,10 +13,10 @@ from msgspec import Struct
 from scaffold.core.proof.gates import GateKind
 from scaffold.verify.gates.projects.own_commands import program_key
 
-MAX_DEPTH = 10
-"""Of tasks that start others."""
+MAX_STEPS = 200
+"""Commands of a recipe and of those that it starts; a longer one is no check."""
 MAX_CHECKS = 12
-"""Of the tasks of one file that are checks."""
+"""Of the recipes of one file that are checks."""
 CHECK_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
 Words = tuple[str, ...]
 
@@ -57,6 +57,14 @@ CHECK_PROGRAMS: Mapping[str, CheckProgram] = {
     **dict.fromkeys(("go vet", "golangci-lint", "staticcheck", "cargo clippy"), CheckProgram("lint")),
     "cargo fmt": CheckProgram("lint", "", (), ("--check",)),
     "shfmt": CheckProgram("lint", "", _FORMATTER_WRITES, ("-d", "--diff")),
+    "oxfmt": CheckProgram("lint", "node", _FORMATTER_WRITES, ("--check", "--list-different")),
+    "dprint fmt": CheckProgram("lint", "node", {"fmt"}),
+    **dict.fromkeys(("rustfmt", "stylua", "taplo fmt", "taplo format"), CheckProgram("lint", "", (), ("--check",))),
+    **dict.fromkeys(("autoflake", "docformatter"), CheckProgram("lint", "python", (), ("--check",))),
+    "clang-format": CheckProgram("lint", "", {"-i"}, ("--Werror",)),
+    "yapf": CheckProgram("lint", "python", {"-i", "--in-place"}, ("--diff", "-d")),
+    "terraform fmt": CheckProgram("lint", "", (), ("-check",)),
+    "mix format": CheckProgram("lint", "", (), ("--check-formatted",)),
     "cargo check": CheckProgram("build"),
     **dict.fromkeys(("go test", "cargo test", "cargo nextest"), CheckProgram("test")),
 }
@@ -71,11 +79,11 @@ NEVER_FAILING = frozenset({"--fix-only", "--exit-zero", "--version", "-V", "--he
 """Options with which a tool does not judge."""
 PREPARING = frozenset({"cd", "echo", "rm", "rimraf", "mkdir", "set", "export", "true", ":"})
 """Programs that only prepare for others."""
-_NAMED = re.compile(r"(?:^|[:_./-])(?:(lint|check|format|fmt|style)|(types?|typecheck|tsc))(?=[:_./-]|$)")
+_NAMED = re.compile(r"(?:^|[:_./-])(?:(lint|check)|(types?|typecheck))(?=[:_./-]|$)")
 
 
-class TaskCheck(Struct, frozen=True):
-    """A task that is a check."""
+class RecipeCheck(Struct, frozen=True):
+    """A recipe that is a check."""
 
     name: str
     kind: GateKind
@@ -84,43 +92,59 @@ class TaskCheck(Struct, frozen=True):
     leaves: frozenset[Words]
 
 
-class Tasks(Struct, frozen=True):
-    """Tasks by name, with their commands and what a command starts of them."""
+class Recipes(Struct, frozen=True):
+    """Recipes by name: their commands, each with the recipes that it starts, and which those are of any command."""
 
-    commands: Mapping[str, Sequence[Words]]
+    steps: Mapping[str, Sequence[tuple[Words, Sequence[str]]]]
     started: Callable[[Words], Sequence[str]]
 
-    def leaves(self, name: str, within: tuple[str, ...] = ()) -> list[Words]:
-        """Return the words of each program that a task runs, of those that it starts too; none of a task in itself."""
-        if name in within or len(within) > MAX_DEPTH:
-            return []
-        found = list[Words]()
-        for words in self.commands.get(name, ()):
-            names = self.started(words)
-            for each in names:
-                found += self.leaves(each, (*within, name))
-            if not names and words and words[0] not in PREPARING:
-                found.append(words)
+    def leaves(self, name: str) -> list[Words]:
+        """Return the words of each program that a recipe runs, of those that it starts too, each once."""
+        found, seen, steps = list[Words](), {name}, 0
+        waiting = [(name, Words())]
+        while waiting:
+            name, added = waiting.pop()
+            folder, own = "", self.steps.get(name, ())
+            for at, (words, names) in enumerate(own, start=1):
+                steps += 1
+                if steps > MAX_STEPS:
+                    return []
+                # What follows `--` is added to the end of a script.
+                more = (*words[words.index("--") + 1 :],) if names and "--" in words else ()
+                more += added if at == len(own) else ()
+                if words[:1] == ("cd",):
+                    folder = "".join(words[1:2]).strip("./")
+                elif names and not folder:
+                    waiting += [(each, more) for each in names if each not in seen]
+                    seen.update(names)
+                elif words and words[0] not in PREPARING:
+                    # Elsewhere, the same name is another recipe.
+                    found.append((f"{folder}/", *words) if names else (*words, *more))
         return found
 
     def run_by(self, commands: Sequence[Words]) -> frozenset[str]:
-        """Return the tasks that commands start or repeat, and those that these start; all tasks if there are none."""
-        found, left = set[str](), [name for words in commands for name in self.started(words)]
-        left += [name for name in self.commands if (leaves := {*self.leaves(name)}) and leaves <= {*commands}]
+        """Return the recipes that commands start or repeat, and those that these start; all of them without any."""
+        found, left, given = set[str](), [name for words in commands for name in self.started(words)], {*commands}
+        left += [name for name in self.steps if (leaves := self.leaves(name)) and given.issuperset(leaves)]
         while left:
             name = left.pop()
             if name not in found:
                 found.add(name)
-                left += [each for words in self.commands.get(name, ()) for each in self.started(words)]
-        return frozenset(found or self.commands)
+                left += [each for _, names in self.steps.get(name, ()) for each in names]
+        return frozenset(found or self.steps)
 
     def is_endless(self, name: str) -> bool:
-        """Return whether a task may not end."""
+        """Return whether a recipe may not end."""
         return any(map(_stays, self.leaves(name)))
 
     def is_check(self, name: str) -> bool:
-        """Return whether a task ends and leaves files as they are, as far as its programs are known."""
+        """Return whether a recipe ends and leaves files as they are, as far as its programs are known."""
         return not any(_stays(words) or _writes(words) for words in self.leaves(name))
+
+
+def resolved(commands: Mapping[str, Sequence[Words]], started: Callable[[Words], Sequence[str]]) -> Recipes:
+    """Return the recipes with these commands, each resolved once."""
+    return Recipes({name: [(words, started(words)) for words in given] for name, given in commands.items()}, started)
 
 
 def judged_kind(words: Words) -> GateKind | None:
@@ -140,18 +164,18 @@ def check_mode(words: Words) -> Words | None:
     return kept if set(known.judges).intersection(kept) else (*kept, *known.judges[:1])
 
 
-def task_checks(
-    tasks: Tasks, exact: Mapping[str, GateKind], run: Collection[str], left_out: Collection[str] = ()
-) -> tuple[TaskCheck, ...]:
-    """Return the checks among tasks that, together, check all that they do: the `exact` names first.
+def recipe_checks(
+    recipes: Recipes, exact: Mapping[str, GateKind], run: Collection[str], left_out: Collection[str] = ()
+) -> tuple[RecipeCheck, ...]:
+    """Return the checks among recipes that, together, check all that they do: the `exact` names first.
 
-    `run` are the tasks that the project's own set-up runs. Of tasks that do the same, the larger one counts.
+    `run` are the recipes that the project's own set-up runs. Of recipes that do the same, the larger one counts.
     """
-    names = [name for name in tasks.commands if name not in left_out]
-    found = [check for name in names if (check := _task_check(tasks, name, exact.get(name), run))]
+    names = [name for name in recipes.steps if name not in left_out]
+    found = [check for name in names if (check := _recipe_check(recipes, name, exact.get(name), run))]
     kinds = {each.name: {judged_kind(words) for words in each.leaves} for each in found}
     found.sort(key=lambda each: (each.name not in exact, len(kinds[each.name]), not each.is_run, -len(each.leaves)))
-    chosen, covered = list[TaskCheck](), set[Words]()
+    chosen, covered = list[RecipeCheck](), set[Words]()
     # First those that have nothing in common, then those that still add something.
     for apart in (True, False):
         for each in found:
@@ -162,20 +186,20 @@ def task_checks(
     return tuple(chosen[:MAX_CHECKS])
 
 
-def _task_check(tasks: Tasks, name: str, kind: GateKind | None, run: Collection[str]) -> TaskCheck | None:
-    leaves = frozenset(tasks.leaves(name))
-    if not leaves or not tasks.is_check(name):
+def _recipe_check(recipes: Recipes, name: str, kind: GateKind | None, run: Collection[str]) -> RecipeCheck | None:
+    leaves = frozenset(recipes.leaves(name))
+    if not leaves or not recipes.is_check(name):
         return None
     is_run = name in run
     if kind is None:
         kinds = {judged_kind(words) for words in leaves}
         if None in kinds:
             # An unknown program is a check if the name says so, and the project's own set-up runs it.
-            named = _NAMED.search(name) if is_run and len(run) < len(tasks.commands) else None
+            named = _NAMED.search(name) if is_run and len(run) < len(recipes.steps) else None
             kind = named and ("lint" if named[1] else "typecheck")
         elif kinds <= CHECK_KINDS:
             kind = "typecheck" if kinds == {"typecheck"} else "lint"
-    return None if kind is None else TaskCheck(name, kind, is_run, leaves)
+    return None if kind is None else RecipeCheck(name, kind, is_run, leaves)
 
 
 def _writes(words: Words) -> bool:
