@@ -117,7 +117,7 @@ def test_what_was_found_is_shown_with_its_file_and_how_to_replace_it(repository,
             "  typecheck  mypy .",
             "               only warns: your own checks never run it",
             "               pyproject.toml:5 configures mypy",
-            "  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`",
+            "  another command, or `off`: `scaffold config quality_gates.KIND COMMAND`; set-up commands: `setup`",
         ]
     )
     assert "#   lint: ruff check tests\n" in (repository / ".scaffold.yaml").read_text()

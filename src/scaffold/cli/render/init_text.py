@@ -38,7 +38,7 @@ HEADER = """\
 # Scaffold's settings for this repository. To set one, remove the `#` before it.
 # This file applies to users who have run `scaffold trust` here. It can tighten
 # their settings, not loosen them.
-# Your own settings: `scaffold config KEY VALUE`.
+# `scaffold config KEY VALUE` sets one, too; `--user`: for you, in all repositories.
 
 # model: anthropic:NAME           # the model of all agents; see `scaffold config model`
 # tier: builder                   # quick, scout, builder, architect or auto
