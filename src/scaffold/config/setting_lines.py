@@ -5,7 +5,6 @@ from pathlib import Path
 
 from scaffold.config.schema.executor_rows import names_below
 from scaffold.config.schema.table import SETTINGS, find_setting, names_beside
-from scaffold.config.schema.tier_settings import is_tier_section
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, parse_positioned
@@ -64,7 +63,7 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     if not isinstance(key, ScalarNode):
         raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
     below = f"{name}.{key.written}" if name else key.written
-    is_section = is_tier_section(below) or names_below(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
+    is_section = names_below(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
     if not (is_section or find_setting(below) or find_setting(f"{below}.profile")):
         section = below.rpartition(".")[0]
         depth = below.count(".") + 1

@@ -9,7 +9,8 @@ from scaffold.config.schema import parsers
 from scaffold.config.schema.model_rows import MODEL_ROLES
 from scaffold.config.schema.parsers import ConfigValue, list_of
 from scaffold.config.schema.setting import NEVER, Setting
-from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, is_tier_name
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, is_tier_name, is_tier_section
+from scaffold.config.schema.tier_settings import FIELDS as TIER_FIELDS
 from scaffold.core.executor_settings import NATIVE
 
 SECTION = "executors"
@@ -106,8 +107,10 @@ def own_executor_setting(name: str) -> Setting | None:
 
 
 def names_below(section: str) -> Iterable[str]:
-    """Return what may follow `executors.roles`, `executors.tiers` or the name of a program; nothing for others."""
+    """Return what may follow `tiers.NAME`, `executors.roles`, `executors.tiers` or a program; nothing for others."""
     match section.split("."):
+        case _ if is_tier_section(section):
+            return TIER_FIELDS
         case [first, below] if (first, below) == (SECTION, ROLES):
             return WORKING_ROLES
         case [first, below] if (first, below) == (SECTION, TIERS):

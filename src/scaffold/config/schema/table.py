@@ -1,12 +1,12 @@
 """The table of all settings: name, purpose, parser, default, and rules for a repository's files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import msgspec
 
-from scaffold.config.schema import executor_rows, parsers, tier_settings
-from scaffold.config.schema.executor_rows import EXECUTOR_ROWS, own_executor_setting
+from scaffold.config.schema import parsers
+from scaffold.config.schema.executor_rows import EXECUTOR_ROWS, names_below, own_executor_setting
 from scaffold.config.schema.model_rows import MODEL_ROWS, model_with_profile
 from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.schema.setting import (
@@ -51,6 +51,10 @@ PagerMode = Literal["auto", "off"]
 
 def _user_setting(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
     return Setting(name, purpose, parse, default, project=NEVER)
+
+
+def _own_setting(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+    return Setting(name, purpose, parse, default, project=NEVER, local=NEVER)
 
 
 def _upper_bound(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
@@ -236,61 +240,47 @@ _ROWS = (
         positive("gigabytes"),
         _whole_number(_SANDBOX.memory_gb),
     ),
-    Setting(
+    _own_setting(
         "sandbox.read",
         "paths in your home, or others that are hidden, that commands may read, such as `~/data`; not secrets in them",
         list_of("paths", parsers.hidden_path),
         (),
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "plugins.workers",
         "file names of plugins that also run with the workers of a run, which need a sandbox for them",
         list_of("file names", parsers.file_name),
         (),
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "plugins.network",
         "file names of plugins that may use the network; the others reach no host",
         list_of("file names", parsers.file_name),
         (),
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "mcp.workers",
         "names of MCP servers whose tools also the workers of a run have; programs need a sandbox for that",
         list_of("names of servers", parsers.file_name),
         (),
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "hooks.sandbox",
         "which hooks run in the sandbox of commands: `all`, only the `project`'s, or `none`",
         one_of(*get_args(HookSandbox)),
         "all",
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "environment",
         "names of variables that commands see although they look like secrets",
         list_of("names of variables", parsers.variable),
         (),
-        project=NEVER,
-        local=NEVER,
     ),
-    Setting(
+    _own_setting(
         "env.from",
         "a command for `/bin/sh` that prints more variables for workers and checks, as lines KEY=VALUE; values of at "
         "least 8 characters are secrets",
         parsers.command,
-        project=NEVER,
-        local=NEVER,
     ),
     *(
         Setting(
@@ -385,14 +375,12 @@ _ROWS = (
         positive("megabytes"),
         _whole_number(_KEEP.free_mb),
     ),
-    Setting(
+    _own_setting(
         "publish",
         "what a plain `scaffold land` does: `ff` (fast-forward the base branch), `squash` (one commit on it) or `pr` "
         "(push, and open a pull request); with `pr`, a run opens its pull request when it completes",
         one_of("ff", "squash", "pr"),
         "ff",
-        project=NEVER,
-        local=NEVER,
     ),
     _list_setting(
         "protected_branches",
@@ -436,5 +424,4 @@ def find_setting(name: str) -> Setting | None:
 def names_beside(name: str) -> tuple[str, ...]:
     """Return the names of all settings, and of those in the section of `name`, if it is of a tier or a program."""
     section, _, _ = name.rpartition(".")
-    below: Iterable[str] = tier_settings.FIELDS if tier_settings.is_tier_section(section) else ()
-    return (*SETTINGS, *(f"{section}.{each}" for each in (*below, *executor_rows.names_below(section))))
+    return (*SETTINGS, *(f"{section}.{each}" for each in names_below(section)))
