@@ -145,3 +145,10 @@ def test_each_program_that_checks_and_that_the_project_runs_is_a_gate():
     assert named({"Cargo.toml": "", **ci("cargo fmt --all -- --check", "cargo clippy")})["lint (cargo fmt)"] == (
         "cargo fmt --all -- --check"
     )
+
+
+def test_recipes_that_start_each_other_are_read_within_limits():
+    """AL-8: as all files of a repository."""
+    every = {f"a{number}": 'pnpm run "/^a.*/"' for number in range(600)}
+    again = {f"b{number}": " && ".join(f"npm run b{other}" for other in range(12)) for number in range(100)}
+    assert named({**scripts(lint="eslint .", **every, **again), "pnpm-lock.yaml": ""}) == {"lint": "pnpm run lint"}

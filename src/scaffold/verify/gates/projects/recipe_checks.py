@@ -14,7 +14,7 @@ from scaffold.core.proof.gates import GateKind
 from scaffold.verify.gates.projects.own_commands import program_key
 
 MAX_STEPS = 200
-"""Commands of a recipe and of those that it starts; a longer one is no check."""
+"""Commands of a recipe and of those that it starts, and their names; one with more is no check."""
 MAX_CHECKS = 12
 """Of the recipes of one file that are checks."""
 CHECK_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
@@ -106,7 +106,7 @@ class Recipes(Struct, frozen=True):
             name, added = waiting.pop()
             folder, own = "", self.steps.get(name, ())
             for at, (words, names) in enumerate(own, start=1):
-                steps += 1
+                steps += 1 + len(names)
                 if steps > MAX_STEPS:
                     return []
                 # What follows `--` is added to the end of a script.
