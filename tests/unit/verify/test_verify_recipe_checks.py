@@ -61,6 +61,7 @@ def test_scripts_that_check_are_gates_whatever_they_are_called():
     ours = scripts(check_links="node links.js", check_deploy="node deploy.js", docs="node docs.js")
     assert named(ours) == {}
     assert named({**ours, **ci("npm run check:links", "npm run docs")}) == {"lint (check:links)": "npm run check:links"}
+    assert list(named({**scripts(check_links="node a.js"), **ci("npm run check:links")})) == ["lint (check:links)"]
 
 
 def test_what_changes_files_or_does_not_end_is_no_gate():

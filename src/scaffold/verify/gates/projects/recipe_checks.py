@@ -88,7 +88,7 @@ class RecipeCheck(Struct, frozen=True):
     name: str
     kind: GateKind
     is_run: bool
-    """Whether the project's own set-up runs it."""
+    """Whether the project's own set-up runs it, or none of them."""
     leaves: frozenset[Words]
 
 
@@ -123,7 +123,7 @@ class Recipes(Struct, frozen=True):
         return found
 
     def run_by(self, commands: Sequence[Words]) -> frozenset[str]:
-        """Return the recipes that commands start or repeat, and those that these start; all of them without any."""
+        """Return the recipes that commands start or repeat, and those that these start."""
         found, left, given = set[str](), [name for words in commands for name in self.started(words)], {*commands}
         left += [name for name in self.steps if (leaves := self.leaves(name)) and given.issuperset(leaves)]
         while left:
@@ -131,7 +131,7 @@ class Recipes(Struct, frozen=True):
             if name not in found:
                 found.add(name)
                 left += [each for _, names in self.steps.get(name, ()) for each in names]
-        return frozenset(found or self.steps)
+        return frozenset(found)
 
     def is_endless(self, name: str) -> bool:
         """Return whether a recipe may not end."""
@@ -169,7 +169,8 @@ def recipe_checks(
 ) -> tuple[RecipeCheck, ...]:
     """Return the checks among recipes that, together, check all that they do: the `exact` names first.
 
-    `run` are the recipes that the project's own set-up runs. Of recipes that do the same, the larger one counts.
+    `run` are the recipes that the project's own set-up runs; without any, nothing is known of that. Of recipes that do
+    the same, the larger one counts.
     """
     names = [name for name in recipes.steps if name not in left_out]
     found = [check for name in names if (check := _recipe_check(recipes, name, exact.get(name), run))]
@@ -190,16 +191,15 @@ def _recipe_check(recipes: Recipes, name: str, kind: GateKind | None, run: Colle
     leaves = frozenset(recipes.leaves(name))
     if not leaves or not recipes.is_check(name):
         return None
-    is_run = name in run
     if kind is None:
         kinds = {judged_kind(words) for words in leaves}
         if None in kinds:
             # An unknown program is a check if the name says so, and the project's own set-up runs it.
-            named = _NAMED.search(name) if is_run and len(run) < len(recipes.steps) else None
+            named = _NAMED.search(name) if name in run else None
             kind = named and ("lint" if named[1] else "typecheck")
         elif kinds <= CHECK_KINDS:
             kind = "typecheck" if kinds == {"typecheck"} else "lint"
-    return None if kind is None else RecipeCheck(name, kind, is_run, leaves)
+    return None if kind is None else RecipeCheck(name, kind, name in run or not run, leaves)
 
 
 def _writes(words: Words) -> bool:
