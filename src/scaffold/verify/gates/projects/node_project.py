@@ -117,7 +117,7 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
         name: [_program_words(each.words, scripts) for each in shell_commands(text, files, MANIFEST)]
         for name, text in scripts.items()
     }
-    recipes = resolved(parsed, lambda words: started_scripts(words, scripts))
+    recipes = resolved(parsed, lambda words: _started_scripts(words, scripts))
     gates = tuple(_package_gates(files, scripts, runners, recipes, packager))
     gates = tuple(structs.replace(gate, folder=folder) for gate in gates)
     reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}
@@ -209,12 +209,12 @@ def _test_script(recipes: Recipes, checks: Sequence[RecipeCheck]) -> str:
     return next((name for name, leaves in only.items() if name in parts and leaves == others), "test")
 
 
-def started_scripts(words: Words, scripts: Collection[str]) -> tuple[str, ...]:
+def _started_scripts(words: Words, scripts: Collection[str]) -> tuple[str, ...]:
     """Return the scripts of the same package.json that a command starts, in order; none if it starts no such script."""
     program = PurePosixPath(words[0]).name if words else ""
     if program in SCRIPT_RUNNERS:
         patterns = [word.removeprefix("npm:") for word in words[1:MAX_PACKAGES] if not word.startswith("-")]
-        return tuple(name for each in patterns for name in scripts if name == each or matches_script(each, name))
+        return tuple(name for each in patterns for name in scripts if name == each or _matches_script(each, name))
     if program not in PACKAGE_MANAGERS or not ELSEWHERE.isdisjoint(word.partition("=")[0] for word in words):
         return ()
     rest = [word for word in words[1:] if not word.startswith("-")]
@@ -225,7 +225,7 @@ def started_scripts(words: Words, scripts: Collection[str]) -> tuple[str, ...]:
     return (rest[0],) if rest and rest[0] in scripts else ()
 
 
-def matches_script(pattern: str, name: str) -> bool:
+def _matches_script(pattern: str, name: str) -> bool:
     """Return whether a pattern such as `lint:*` means a script: `*` is one part of its name, `**` are several."""
     start, sign, end = pattern.partition("*")
     inner = name[len(start) : len(name) - len(end)] if sign else ""
