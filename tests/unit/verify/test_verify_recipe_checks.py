@@ -78,6 +78,7 @@ def test_what_changes_files_or_does_not_end_is_no_gate():
         (scripts(lint="npm run lint"), {}),
         (scripts(lint="cd web && npm run lint"), {"lint": "npm run lint"}),
         ({**scripts(format="unknownfmt"), **ci("npm run format")}, {}),
+        (scripts(fix="yarn style --fix", style="eslint ."), "lint (style)"),
         (scripts(format="prettier .", format_check="npm run format -- --check"), "lint (format:check)"),
         ({"Makefile": "lint:\n\tblack .\nformat-check: ; black --check .\nserve:\n\tvite\n"}, "lint (format-check)"),
         ({"Makefile": "test: watch\nwatch:\n\tpytest --watch\nlint: style\nstyle:\n\tisort .\n"}, {}),

@@ -109,8 +109,7 @@ class Recipes(Struct, frozen=True):
                 steps += 1 + len(names)
                 if steps > MAX_STEPS:
                     return []
-                # What follows `--` is added to the end of a script.
-                more = (*words[words.index("--") + 1 :],) if names and "--" in words else ()
+                more = _added_words(words, names)
                 more += added if at == len(own) else ()
                 if words[:1] == ("cd",):
                     folder = "".join(words[1:2]).strip("./")
@@ -200,6 +199,18 @@ def _recipe_check(recipes: Recipes, name: str, kind: GateKind | None, run: Colle
         elif kinds <= CHECK_KINDS:
             kind = "typecheck" if kinds == {"typecheck"} else "lint"
     return None if kind is None else RecipeCheck(name, kind, name in run or not run, leaves)
+
+
+def _added_words(words: Words, names: Sequence[str]) -> Words:
+    """Return what a command adds to the end of the recipes that it starts: what follows `--`, or options after a name.
+
+    npm keeps such options for itself.
+    """
+    if "--" in words:
+        return words[words.index("--") + 1 :] if names else ()
+    if not names or names[0] not in words or words[0] == "npm":
+        return ()
+    return tuple(word for word in words[words.index(names[0]) + 1 :] if word.startswith("-"))
 
 
 def _writes(words: Words) -> bool:
