@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.errors import StoreEmpty
 from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
@@ -23,7 +24,7 @@ from scaffold.orchestrator.owner.processes.local_engine import (
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation, existing_state_location, state_location
-from scaffold.views.store_reader import find_run, no_run_error
+from scaffold.views.store_reader import Wanted, find_run, no_run_error
 
 PROGRAM = (sys.executable, "-P", "-m", "scaffold")  # -P: a file in the repository must not shadow our modules
 
@@ -102,9 +103,11 @@ async def context_if_any() -> AsyncIterator[RunContext | None]:
 
 
 @asynccontextmanager
-async def context_with_run(name: str | None) -> AsyncIterator[tuple[RunContext, Run]]:
-    """Yield the context and the run of that name, or the latest; raises UsageError if there is none."""
+async def context_with_run(
+    name: str | None, wanted: Wanted = "started", *, part: str | None = None
+) -> AsyncIterator[tuple[RunContext, Run]]:
+    """Yield the context and the run as `find_run` chooses it; raises UsageError if there is none."""
     async with context_if_any() as context:
         if context is None:
             raise no_run_error()
-        yield context, find_run(context, name)
+        yield context, find_run(context, name, wanted, part=part, tell=print_note)

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, UsageError
-from scaffold.core.ids import RunId
+from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import ProcessIdentity, Run
-from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_of
+from scaffold.core.states import INTERRUPTED, Active, Cancelled, Paused, Planning, Saved, status_of
 from scaffold.git.common_dir import find_common_dir, find_top
 from scaffold.host.process_identity import is_alive
 from scaffold.host.wall_clock import WallClock
@@ -39,6 +39,18 @@ class StoreReader(Struct, frozen=True):
 
     store: Store
     clock: TimeSource
+    show: Callable[[str], object] | None = None
+    """Receives notes for the user; None for programs."""
+
+
+class RunRule(NamedTuple):
+    """Which runs have something to show for a command, and what is said of one that has not."""
+
+    fits: Callable[[Store, Run], bool]
+    lacks: str
+
+
+Wanted = Literal["any", "started", "landed", "logged", "paid", "audited"]
 
 
 @contextmanager
@@ -62,15 +74,34 @@ def store_reader_if_any(
     with closing(store):
         if show and store.foreign:
             show(store.foreign)
-        yield StoreReader(store, clock)
+        yield StoreReader(store, clock, show)
 
 
-def find_run(reader: StoreAccess, name: str | None) -> Run:
-    """Return the run whose id starts with `name`, or the latest run; raise UsageError if none fits, or several."""
+def find_run(
+    reader: StoreAccess,
+    name: str | None,
+    wanted: Wanted = "started",
+    *,
+    part: str | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Run:
+    """Return the run whose id starts with `name`, else as `latest_run`; raise UsageError if none fits, or several.
+
+    `tell` receives a note that names a newer run which has nothing to show.
+    """
     if name is None:
-        latest = latest_run(reader.store)
+        latest = latest_run(reader.store, wanted, part=part)
         if latest is None:
             raise no_run_error()
+        is_meant = part is None or _contains(reader.store, latest, part)
+        if tell and is_meant and (newest := latest_run(reader.store, "any")) and newest.id != latest.id:
+            decided = (
+                rule.lacks
+                for rule in (RULES[wanted], RULES["started"])
+                if rule.fits(reader.store, latest) and not rule.fits(reader.store, newest)
+            )
+            lacks = next(decided, f"has no `{part}`")
+            tell(f"run {newest.id} is newer; it {lacks} ({display_status(newest)}): this is about run {latest.id}")
         return latest
     # Users copy names of session branches, too.
     start = name.removeprefix("session-")
@@ -84,21 +115,62 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
     raise UsageError(f"`{name}` {problem}", f"Known runs: {known}.")
 
 
-def latest_run(store: Store) -> Run | None:
-    """Return the run that commands without a name are about: a running one, else the one touched last.
+def latest_run(store: Store, wanted: Wanted = "started", *, part: str | None = None) -> Run | None:
+    """Return the run that a command without a name is about; None without runs.
 
-    None without runs. Of several running ones, it is the one touched last.
+    A running one comes first, then the one touched last: the first that has what is `wanted`, else that has started.
+    With `part`, runs that have an action or a goal of that name are preferred.
     """
-    return next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
+    newest = next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
+    if newest is None:
+        return None
+    fits = RULES[wanted].fits
+    if fits(store, newest) and (part is None or _contains(store, newest, part)):
+        return newest
+    found = [run for run in (newest, *store.runs.all()) if fits(store, run)]
+    if not found:
+        return newest if wanted == "started" else latest_run(store, part=part)
+    return next((run for run in found if part is not None and _contains(store, run, part)), found[0])
 
 
-def find_run_if_any(reader: StoreAccess | None, name: str | None) -> Run | None:
+def _contains(store: Store, run: Run, part: str) -> bool:
+    by_key = store.actions.by_key(run.id, ActionKey(part))
+    return by_key is not None or store.goals.by_name(run.id, part) is not None
+
+
+def _has_started(store: Store, run: Run) -> bool:
+    # Nobody agreed to a run that was only saved, or cancelled before its first attempt.
+    return not isinstance(run.state, Saved | Cancelled) or bool(store.attempts.for_run(run.id))
+
+
+def _has_cost(store: Store, run: Run) -> bool:
+    return store.runs.spent(run.id).tokens > 0
+
+
+def _has_log(store: Store, run: Run) -> bool:
+    return bool(store.attempts.for_run(run.id) or store.turns.for_run(run.id))
+
+
+RULES: Mapping[Wanted, RunRule] = {
+    "any": RunRule(lambda _store, _run: True, ""),
+    "started": RunRule(_has_started, "has no work"),
+    "landed": RunRule(lambda store, run: store.intents.last_done(run.id) is not None, "has landed nothing"),
+    "logged": RunRule(lambda store, run: _has_started(store, run) and _has_log(store, run), "has no log"),
+    "paid": RunRule(lambda store, run: _has_started(store, run) and _has_cost(store, run), "cost nothing"),
+    "audited": RunRule(lambda _store, run: run.settings.planning.until_complied, "is not audited"),
+}
+"""By what a command shows. One that ends a run for good takes any: repeated, it must not go on to an older run."""
+
+
+def find_run_if_any(reader: StoreReader | None, name: str | None, wanted: Wanted = "started") -> Run | None:
     """Return the run as `find_run` does, but None if no name is given and there is no run yet."""
-    if name is None:
-        return None if reader is None else latest_run(reader.store)
     if reader is None:
-        raise no_run_error()
-    return find_run(reader, name)
+        if name is not None:
+            raise no_run_error()
+        return None
+    if name is None and reader.store.runs.latest() is None:
+        return None
+    return find_run(reader, name, wanted, tell=reader.show)
 
 
 def interrupted_runs(reader: StoreAccess) -> tuple[Run, ...]:

@@ -4,11 +4,11 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from builders import begin, make_run, pay, submit
+from builders import begin, fail, land, make_run, pay, submit
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Usage
-from scaffold.core.states import Completed, Paused
+from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.orchestrator.owner.run_end import save_run
 
 SPLITS = ("purposes", "goals", "actions", "roles", "models")
@@ -183,3 +183,65 @@ def test_the_commands_of_another_run_than_the_latest_name_it(context, plan, scaf
     assert "  scaffold tasks  " in scaffold("status").out
     make_run(context, plan)
     assert f"  scaffold tasks --run {done.id}  " in scaffold("status", done.id).out
+
+
+SHOWN = ("status", "goals", "tasks", "agents", "cost", "audit", "queue", "baseline", "contract store", "diff store")
+LANDED = ("review --stat", "diff", "land")
+
+
+@pytest.fixture
+def worked(context, plan):
+    """A run with landed work that failed in the end, and after it one that nobody started, one that was given up."""
+    made = begin(context, make_run(context, plan))
+    land(context, made, "store", {"store.py": "x = 1\n"})
+    with context.store.transaction():
+        context.store.runs.move(made.id, Failed("shop: no way on"))
+        context.store.runs.release(made.id, fence=made.fence)
+    saved, cancelled = make_run(context, plan), make_run(context, plan)
+    save_run(context, saved.id)
+    with context.store.transaction():
+        context.store.runs.move(cancelled.id, Cancelled())
+    return made, saved, cancelled
+
+
+def test_a_run_that_nobody_agreed_to_hides_none_with_work(worked, scaffold):
+    """SC-19: each command shows the newest run that has something to show for it, and names the newer one."""
+    made, saved, newest = worked
+    for command in (*SHOWN, *LANDED):
+        answer = scaffold(*command.split())
+        lacks = "cost nothing" if command == "cost" else "has landed nothing" if command in LANDED else "has no work"
+        note = f"note: run {newest.id} is newer; it {lacks} (cancelled): this is about run {made.id}\n"
+        assert (answer.code, note in answer.err) == (0, True), (command, answer)
+    assert scaffold("status", "--json").json["run"]["id"] == made.id
+    assert f"run {saved.id} saved" in scaffold("status", saved.id).out
+    assert scaffold("status", saved.id).err == ""
+
+
+def test_the_newest_run_is_the_one_whose_work_a_command_shows(worked, context, plan, scaffold):
+    """SC-19, AL-12: a run that landed nothing hides none that did; a name decides among actions of several runs."""
+    made, *_ = worked
+    failed = begin(context, make_run(context, plan.replace("store", "shelf")))
+    fail(context, failed, "shelf", {"shelf.py": "x = 1\n"})
+    with context.store.transaction():
+        context.store.runs.move(failed.id, Failed("shop: no way on"))
+        context.store.runs.release(failed.id, fence=failed.fence)
+    assert scaffold("status", "--json").json["run"]["id"] == failed.id
+    assert scaffold("review", "--json").json["run"] == made.id
+    assert scaffold("contract", "store", "--json").json["action"] == "store"
+    assert f"it has no `store` (failed): this is about run {made.id}" in scaffold("contract", "store").err
+    assert scaffold("diff", "shelf", "--json").json["paths"] == ["shelf.py"]
+    assert f"has landed nothing (failed): this is about run {made.id}" in scaffold("diff").err
+    # What ends a run for good is not passed on to an older one.
+    assert scaffold("cancel").code == 0
+    assert context.store.runs.get(failed.id).state == Cancelled()
+    assert scaffold("cancel").code != 0
+    assert context.store.runs.get(made.id).state == Failed("shop: no way on")
+
+
+def test_where_no_run_has_what_a_command_shows_the_newest_says_so(context, plan, scaffold):
+    """SC-19: a plan that waits to be started is shown, and no older run is made up."""
+    saved = make_run(context, plan)
+    save_run(context, saved.id)
+    answers = {command: scaffold(command) for command in ("status", "tasks", "review")}
+    assert all((answer.code, answer.err) == (0, "") for answer in answers.values()), answers
+    assert f"run {saved.id} saved" in answers["status"].out

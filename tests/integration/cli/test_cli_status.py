@@ -369,7 +369,7 @@ def test_the_last_lines_are_commands_that_fit(context, plan, scaffold):
         run = begin(context, make_run(context, plan))
         with context.store.transaction():
             context.store.runs.move(run.id, state)
-        after = scaffold("status").out.split("Next\n")[1]
+        after = scaffold("status", run.id).out.split("Next\n")[1]
         assert f"  scaffold {command} " in after
         failed_with_nothing = isinstance(state, Failed)
         assert (f"scaffold diff {run.id}" in after) == (not failed_with_nothing)

@@ -31,7 +31,7 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
         text = content.decode(errors="surrogateescape")
 
     async def send_text() -> None:
-        async with context_with_run(run_name) as (context, run):
+        async with context_with_run(run_name, part=action_name) as (context, run):
             action = find_action(context, run, action_name)
             attempt = send_message(context, run, action, text)
         if attempt is None:

@@ -78,7 +78,7 @@ class ContractView(Struct, frozen=True, kw_only=True):
 
 
 async def _read_contract(name: str, run_name: str | None) -> ContractView:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, part=name) as (context, run):
         action = find_landing_action(context, run, name)
         attempts = context.store.attempts.for_action(action.id)
         facts = context.store.facts.for_goal(action.goal_id)

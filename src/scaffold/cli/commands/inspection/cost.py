@@ -34,7 +34,7 @@ MIN_NAME_CELLS = 16  # narrower, most names would stand above their amounts
 def cost(run_name: str | None, *, as_json: bool) -> None:
     """Show what RUN (default: the latest) cost so far: by purpose, goal, action, role and model, the dearest first."""
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
-        run = find_run_if_any(reader, run_name)
+        run = find_run_if_any(reader, run_name, "paid")
         if reader is None or run is None:
             if as_json:
                 splits: Json = {name: [] for name in ("purposes", "goals", "actions", "roles", "models")}

@@ -115,7 +115,7 @@ def audit(run_name: str | None, *, as_json: bool) -> None:
     A verdict is what an agent says. It counts as met only with lines that exist, and it makes no fact.
     """
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
-        run: Run | None = find_run_if_any(reader, run_name)
+        run: Run | None = find_run_if_any(reader, run_name, "audited")
         with_audits = read_compliance(reader.store, run) if reader and run else None
     if as_json:
         print_json({"run": run.id if run else None, "audit": compliance_json(with_audits) if with_audits else None})

@@ -104,7 +104,7 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: b
 async def _print_logs(
     action_name: str | None, run_name: str | None, show: Callable[[JournalEntry, datetime], None], *, follow: bool
 ) -> None:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "logged", part=action_name) as (context, run):
         only = find_action(context, run, action_name) if action_name else None
         tails: dict[ContainedPath, FileTail] = {}
         seen = False

@@ -30,7 +30,7 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         if reader is None:
             raise no_run_error()
-        run = find_run(reader, run_name)
+        run = find_run(reader, run_name, part=action_name, tell=reader.show)
         action = find_action(reader, run, action_name)
         store = reader.store.attempts
         held_back = next((each.why for each in read_held_back(reader, run) if each.key == action.key), None)

@@ -46,7 +46,7 @@ def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool)
 
 
 async def _print_diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "started" if target else "landed", part=target) as (context, run):
         change = await _resolve_range(context, run, target)
         if change.note:
             print_text(f"note: {change.note}", err=True)

@@ -21,7 +21,14 @@ from scaffold.host.startup import importing
 from scaffold.host.wall_clock import WallClock
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import RunView, read_run_view, read_summary
-from scaffold.views.store_reader import StoreReader, find_report, find_run_if_any, latest_run, store_reader_if_any
+from scaffold.views.store_reader import (
+    RULES,
+    StoreReader,
+    find_report,
+    find_run_if_any,
+    latest_run,
+    store_reader_if_any,
+)
 
 NEVER_SET = Event()  # never set: unlike a sleep, a wait for it can be interrupted
 
@@ -109,8 +116,8 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 
 def _print_run(reader: StoreReader, run: Run) -> None:
-    latest = latest_run(reader.store)
-    is_latest = latest is not None and latest.id == run.id
+    meant = (latest_run(reader.store, wanted) for wanted in RULES)
+    is_latest = all(each is not None and each.id == run.id for each in meant)
     page = find_report(Path.cwd(), run.id)
     click.echo(status_text(_read_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
 

@@ -70,7 +70,7 @@ def cancel(target: str | None, run_name: str | None) -> None:
 
 async def _control_target(name: str | None, run_name: str | None, request: HaltRequest) -> None:
     # Looked up as an action, a goal, a run, in this order: a mistake then hits the smaller one.
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "any" if request == "cancel" else "started", part=name) as (context, run):
         if name is None:
             await _halt_run(context, run, request)
         elif (action := action_if_any(context, run, name)) is not None:
@@ -135,7 +135,7 @@ def retry(target: str | None, run_name: str | None) -> None:
 
 
 async def _retry_target(target: str | None, run_name: str | None) -> None:
-    async with context_with_run(run_name) as (context, around):
+    async with context_with_run(run_name, part=target) as (context, around):
         run, what = _reopen_target(context, around, target)
         await write_run_files(context, run)
         if is_executed(run):

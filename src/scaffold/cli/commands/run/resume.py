@@ -138,7 +138,7 @@ async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | N
 
 def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
     # A goal of the latest run comes before a run of that name.
-    latest = find_run(context, None)
+    latest = find_run(context, None, part=name)
     goal = goal_if_any(context, latest, name)
     if goal is not None and isinstance(latest.state, Saved):
         raise UsageError(f"run {latest.id} was not started, and its goals neither", _start_saved(latest))

@@ -67,7 +67,7 @@ def land(run_name: str | None, only: str | None, *, yes: bool, as_json: bool, **
 
 
 async def _land_work(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "landed", part=only) as (context, run):
         settings = load_settings(context.repository.root, context.environ, {})
         for note in settings.notes:
             print_note(note)

@@ -48,7 +48,7 @@ def rebase(run_name: str | None, *, as_json: bool) -> None:
 
 
 async def _rebase_work(run_name: str | None, *, as_json: bool) -> None:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "landed") as (context, run):
         done = await rebase_run(context, run)
         if done is not None:
             await write_end_report(context, run.id)
@@ -91,7 +91,7 @@ def revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
 
 
 async def _revert_work(action_name: str, run_name: str | None, *, as_json: bool) -> None:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "landed", part=action_name) as (context, run):
         done = await revert_action(context, run, find_landing_action(context, run, action_name))
         await write_end_report(context, run.id)
         if as_json:

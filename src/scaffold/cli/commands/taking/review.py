@@ -79,7 +79,7 @@ def review(
 
 
 async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
-    async with context_with_run(run_name) as (context, run):
+    async with context_with_run(run_name, "landed") as (context, run):
         if web:
             await show_report(context, run, as_json=as_json)
             return
