@@ -2,8 +2,9 @@
 
 import errno
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import click
@@ -24,7 +25,24 @@ from scaffold.host.startup import importing
 EVERYDAY = ("init", "run", "status", "inbox", "review", "land", "stop", "resume", "doctor")
 ENDING_OPTIONS = frozenset({"--help", "-h", "--version", "--check-update", "--update"})  # instead of a command
 GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})  # of `scaffold` itself, without a value
+NARROW_COLUMNS, MIN_HELP_COLUMNS = 60, 20
 EXECUTING = frozenset({"run", "resume", "demo", "plan"})  # after an interrupt, `resume` continues their run
+
+
+class HelpColumns(click.HelpFormatter):
+    """Help that fits a narrow terminal, for which click would still take 50 columns."""
+
+    def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
+        columns = shutil.get_terminal_size().columns
+        narrow = max(columns, MIN_HELP_COLUMNS) if columns < NARROW_COLUMNS else width
+        super().__init__(indent_increment, narrow, max_width)
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write options, or commands, with what they do beside them."""
+        super().write_dl(list(rows), min(col_max, self.width // 3), col_spacing)
+
+
+click.Context.formatter_class = HelpColumns  # of every command, also of those that click makes itself
 
 
 class LazyGroup(click.Group):

@@ -50,7 +50,7 @@ class RunRule(NamedTuple):
     lacks: str
 
 
-Wanted = Literal["any", "started", "landed", "logged", "paid", "audited"]
+Wanted = Literal["any", "started", "worked", "landed", "audited"]
 
 
 @contextmanager
@@ -143,20 +143,15 @@ def _has_started(store: Store, run: Run) -> bool:
     return not isinstance(run.state, Saved | Cancelled) or bool(store.attempts.for_run(run.id))
 
 
-def _has_cost(store: Store, run: Run) -> bool:
-    return store.runs.spent(run.id).tokens > 0
-
-
-def _has_log(store: Store, run: Run) -> bool:
-    return bool(store.attempts.for_run(run.id) or store.turns.for_run(run.id))
+def _has_worked(store: Store, run: Run) -> bool:
+    return _has_started(store, run) and bool(store.attempts.for_run(run.id) or store.turns.for_run(run.id))
 
 
 RULES: Mapping[Wanted, RunRule] = {
     "any": RunRule(lambda _store, _run: True, ""),
     "started": RunRule(_has_started, "has no work"),
+    "worked": RunRule(_has_worked, "asked no agent"),
     "landed": RunRule(lambda store, run: store.intents.last_done(run.id) is not None, "has landed nothing"),
-    "logged": RunRule(lambda store, run: _has_started(store, run) and _has_log(store, run), "has no log"),
-    "paid": RunRule(lambda store, run: _has_started(store, run) and _has_cost(store, run), "cost nothing"),
     "audited": RunRule(lambda _store, run: run.settings.planning.until_complied, "is not audited"),
 }
 """By what a command shows. One that ends a run for good takes any: repeated, it must not go on to an older run."""

@@ -182,7 +182,7 @@ def test_it_says_who_pays():
     assert {model: billing_note(model, datetime(2026, 1, 1, tzinfo=UTC)) for model in models} == snapshot(
         {
             "cassette:/x.yaml": "replayed from a file, free",
-            "local:llama@http://127.0.0.1:1/v1": "your own server, free",
+            "local:llama@http://127.0.0.1:1/v1": "your own server, no price known",
             "codex:gpt-5": "covered by your subscription",
             "anthropic:claude-sonnet-4-5": "billed to your API key, $3.00 in and $15.00 out per million tokens",
             "openai:nobody-knows-it": "billed to your API key, price unknown",

@@ -209,7 +209,7 @@ def test_a_run_that_nobody_agreed_to_hides_none_with_work(worked, scaffold):
     made, saved, newest = worked
     for command in (*SHOWN, *LANDED):
         answer = scaffold(*command.split())
-        lacks = "cost nothing" if command == "cost" else "has landed nothing" if command in LANDED else "has no work"
+        lacks = "asked no agent" if command == "cost" else "has landed nothing" if command in LANDED else "has no work"
         note = f"note: run {newest.id} is newer; it {lacks} (cancelled): this is about run {made.id}\n"
         assert (answer.code, note in answer.err) == (0, True), (command, answer)
     assert scaffold("status", "--json").json["run"]["id"] == made.id

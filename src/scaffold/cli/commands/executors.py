@@ -11,6 +11,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.config.permission_settings import sandbox_settings
 from scaffold.config.run.executor_choice import executor_settings
 from scaffold.config.settings import load_settings
@@ -116,9 +117,9 @@ def _executor_json(executor: KnownExecutor) -> dict[str, object]:
 def _print_verdict(verdict: DrillVerdict) -> None:
     layout = layout_for(sys.stdout)
     shown = structs.asdict(verdict)
-    for field, words in QUESTIONS.items():
-        click.echo(f"  {words:<27}{'yes' if shown[field] else 'no'}")
-    click.echo(f"  {'exit code after a denial':<27}{verdict.exit_after_denial}")
+    rows = [("  ", words, "yes" if shown[field] else "no") for field, words in QUESTIONS.items()]
+    rows.append(("  ", "exit code after a denial", str(verdict.exit_after_denial)))
+    click.echo("\n".join(table_lines(rows, layout)))
     mark = status_mark("ok" if verdict.verdict == "ok" else "fail")
     may = "may work" if verdict.verdict == "ok" else "is refused"
     what = " ".join(filter(None, (verdict.name, verdict.version, may)))

@@ -26,6 +26,7 @@ from scaffold.cli.render.live.live_screen import run_screen
 from scaffold.cli.render.run_preview import sandbox_summary, stored_preview
 from scaffold.cli.render.terminal.style import print_findings
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.config.run.effective_settings import RunFlags
 from scaffold.core.errors import PlanInvalid, ScaffoldError
@@ -54,9 +55,15 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
     # Taken before it is given away, so that another live process keeps the run that it executes.
     pid = start_in_background(context, await take_over_run_when_free(context, run_id))
     print_text(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
-    click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
+    print_commands(run_id, err=flags.as_json)
     await print_result(context, run_id, as_json=flags.as_json)
     return 0
+
+
+def print_commands(run_id: RunId, *, err: bool) -> None:
+    """Print how to watch and stop a run that another process executes."""
+    row = ("  ", f"watch it: scaffold attach {run_id}", f"stop it: scaffold stop {run_id}")
+    click.echo("\n".join(table_lines([row], layout_for(sys.stderr if err else sys.stdout))), err=err)
 
 
 async def run_to_end(context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False) -> int:

@@ -206,9 +206,15 @@ def restore_interrupts() -> None:
 
 
 async def watch_run(
-    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = lambda: False
+    context: RunContext,
+    run: Run,
+    *,
+    as_json: bool,
+    quiet: bool = False,
+    since: int = 0,
+    is_enough: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Show the run's events until no process executes it any more, or `is_enough`; return it as it is then."""
+    """Show a run's events after `since` until no process executes it, or `is_enough`; return it as it is then."""
 
     def has_ended() -> bool:
         # The final state is stored before the owner releases the run, and an owner that held it is about to continue.
@@ -219,7 +225,7 @@ async def watch_run(
         context,
         run,
         event_sink_for(context, run, as_json=as_json, quiet=quiet),
-        since=0,
+        since=since,
         done=lambda: is_enough() or has_ended(),
     )
     return require_run(context.store, run.id)

@@ -71,7 +71,7 @@ def billing_note(model: str, now: datetime) -> str:
             counted = "" if prices is None else f"; counted at its prices, {_rates_text(prices, now)}"
             return f"replayed from a file, free{counted}"
         case "local":
-            return "your own server, free"
+            return "your own server, no price known"
         case "codex":
             return "covered by your subscription"
         case "executor":

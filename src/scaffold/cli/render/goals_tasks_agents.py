@@ -57,7 +57,8 @@ def format_tasks(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:
 
 def format_agents(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> str:
     """Return processes as text, two lines each."""
-    return "\n".join(line for row in rows for line in _process_lines(row, now, layout)) or NO_PROCESSES
+    lines = [line for row in rows for line in _process_lines(row, now, layout)]
+    return "\n".join(lines or layout.wrap("", NO_PROCESSES))
 
 
 def held_back_lines(held_back: Sequence[HeldBackAction], layout: Layout) -> Iterator[str]:
@@ -110,7 +111,7 @@ def _action_tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
     actions = view.actions_of(goal)
     if actions:
         words = Counter(task_state(action.state) for action in actions)
-        yield f"  {', '.join(f'{number} {word}' for word, number in sorted(words.items()))}"
+        yield from layout.wrap(INDENT, ", ".join(f"{number} {word}" for word, number in sorted(words.items())))
     children: dict[ActionId | None, list[Action]] = {}
     for action in actions:
         children.setdefault(action.parent_id, []).append(action)
@@ -141,8 +142,7 @@ def _action_lines(
             continue
         yield from _effect_lines(effect, facts, indent + INDENT * 2, layout)
     if action.result:
-        own = indent + INDENT * 2
-        yield f"{own}{layout.cut(f'result: {action.result}', len(own))}"
+        yield from layout.wrap(indent + INDENT * 2, layout.shorten(f"result: {action.result}"))
 
 
 def format_score(score: CriticScore) -> str:

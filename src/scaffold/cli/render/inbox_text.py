@@ -27,7 +27,9 @@ def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layou
     """Yield the beginning of each item, and a line for the commands that decide about it."""
     for item in items[:most]:
         yield from layout.prose(f"  {item.id}  ", brief(f"{_requester_names(who[item.id])}: {item.text}", UNLIMITED))
-        yield f"      {' | '.join(decision_commands(item))}"
+        # Commands are copied: none is broken.
+        line = f"      {' | '.join(decision_commands(item))}"
+        yield from [line] if len(line) <= layout.columns else (f"      {each}" for each in decision_commands(item))
     if len(items) > most:
         yield f"  and {len(items) - most} more"
 

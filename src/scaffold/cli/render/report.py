@@ -17,7 +17,7 @@ from scaffold.cli.render.status_text import (
     step_name,
     strength_suffix,
 )
-from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.style import heading, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
@@ -40,7 +40,7 @@ EVIDENCE_INDENT = " " * 8
 
 
 def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) -> str:
-    """Return the report of a run; its last line is `landed N actions, M facts with evidence`.
+    """Return the report of a run; without a limit its last line is `landed N actions, M facts with evidence`.
 
     `root` is the repository's checkout, `page` the report as an HTML page if it was written.
     """
@@ -61,8 +61,10 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
         *_assumption_section(view, layout),
         *(["\n".join([heading("Needs you"), *waiting])] if waiting else []),
         "\n".join([title, *([f"  cd {quote(str(root))}"] if is_elsewhere else []), *commands]),
-        # This form is fixed, because scripts read it: plural even for one.
-        f"landed {landed} actions, {facts} facts with evidence",
+        # In a pipe this form is fixed, because scripts read it: plural even for one.
+        "\n".join(layout.prose("", f"landed {count_of(landed, 'action')}, {count_of(facts, 'fact')} with evidence"))
+        if layout.is_limited
+        else f"landed {landed} actions, {facts} facts with evidence",
     ]
     return "\n\n".join(parts)
 
@@ -74,15 +76,11 @@ def _run_header(view: RunView, attempts: int, layout: Layout) -> str:
     status = status_of(run.state)
     return "\n".join(
         [
-            *_title_lines(f"{status_mark(status)} {heading(f'run {run.id} {status}')}", reason_of(run.state), layout),
+            *titled(f"{status_mark(status)} ", f"run {run.id} {status}", reason_of(run.state) or "", layout),
             *layout.wrap("  ", f"{took}, {count_of(attempts, 'attempt')}, {spent}"),
             *(line for text in budget_lines(view.summary.budget) for line in layout.wrap("  ", text)),
         ]
     )
-
-
-def _title_lines(title: str, reason: str | None, layout: Layout) -> list[str]:
-    return layout.prose(f"{title}: ", reason, hang=2) if reason else [title]
 
 
 def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
@@ -119,8 +117,7 @@ def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
 
 def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
-    *names, last = layout.wrap("", f"{goal.name}: {status_of(goal.state)}")
-    lines = [*map(heading, names), *_title_lines(heading(last), reason_of(goal.state), layout)]
+    lines = titled("", f"{goal.name}: {status_of(goal.state)}", reason_of(goal.state) or "", layout)
     actions = {action.id: action for action in view.actions_of(goal)}
     for action in actions.values():
         if _is_told(action, view.attempts_of(action)):

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from scaffold.cli.render.terminal.style import status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.core.landing.queue_place import PlaceState, QueuePlace
 from scaffold.core.printable_text import join_limited, printable
 from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunView
-from scaffold.views.text_format import ago, format_cost, local_time, pad
+from scaffold.views.text_format import ago, format_cost, local_time
 
 MAX_PATHS = 5
 STATES: Mapping[PlaceState, str] = {
@@ -17,19 +18,20 @@ STATES: Mapping[PlaceState, str] = {
     "proven": "its checks have passed",
     "gates": "the gates run for all that land together",
 }
-STATUS_CELLS = len("interrupted")
+LEAST_CELLS = (len("interrupted"), 0, len("12 m ago"), len("0/100 landed"), len("cost unknown"))
 
 
 def runs_text(runs: Sequence[ListedRun], now: datetime, layout: Layout) -> str:
     """Return a line for each run: status, id, age, landed actions, cost, request."""
-    lines = []
-    for run in runs:
-        landed = f"{run.landed}/{run.actions} landed"
-        facts = f"{ago(now - run.updated_at):<10}{landed:<14}{format_cost(run.cost_usd):<14}"
-        start = f"{status_mark(run.status)} {pad(run.status, STATUS_CELLS)}  {run.id}  {facts}"
-        used = STATUS_CELLS + len(run.id) + len(facts) + 6
-        lines.append(f"{start}{layout.cut(run.request, used)}".rstrip())
-    return "\n".join(lines)
+    rows = [
+        (
+            f"{status_mark(run.status)} ",
+            *(run.status, run.id, ago(now - run.updated_at), f"{run.landed}/{run.actions} landed"),
+            *(format_cost(run.cost_usd), layout.shorten(run.request)),
+        )
+        for run in runs
+    ]
+    return "\n".join(table_lines(rows, layout, least=LEAST_CELLS))
 
 
 def queue_text(view: RunView, layout: Layout) -> str:

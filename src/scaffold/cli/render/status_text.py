@@ -9,8 +9,9 @@ from rich.cells import cell_len
 from scaffold.cli.render.audit_text import compliance_section
 from scaffold.cli.render.inbox_text import brief_lines
 from scaffold.cli.render.run_list_text import queue_text
-from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.style import heading, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, Goal
@@ -33,7 +34,7 @@ from scaffold.plan.failures.recurrence import first_same
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason, where_landed
-from scaffold.views.text_format import fill, format_cost, format_duration, pad
+from scaffold.views.text_format import format_cost, format_duration
 
 MAX_ACTIONS = 40
 """Actions shown of a goal; running, failed and blocked ones come first."""
@@ -43,8 +44,6 @@ MAX_ITEMS = 10
 REASON_LINES = 4
 """Lines shown of the output of a failed check."""
 STATUS_CELLS = max(map(len, PRIMITIVE_TRANSITIONS))
-MAX_KEY_CELLS = 40
-"""The widest column of keys in unlimited lines; in limited ones it takes at most a third."""
 DEPENDENCY_FAILED = "dependency_failed:"
 ActionsById = Mapping[ActionId, Action]
 
@@ -110,8 +109,8 @@ def _header_lines(view: RunView, layout: Layout, *, named: bool) -> str:
     lines += budget_lines(view.summary.budget)
     lines += [view.unreliable_reviewer] if view.unreliable_reviewer else []
     lines += taken_lines(view)
-    first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
-    return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
+    first = titled(f"{status_mark(view.status)} ", title, layout.shorten(run.request), layout)
+    return "\n".join([*first, *(shown for line in lines for shown in layout.prose("  ", line))])
 
 
 def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: bool = False) -> Sequence[str]:
@@ -197,18 +196,11 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     quiet = {"completed", "skipped", "cancelled", "pending"}
     first = sorted(unfolded, key=lambda action: status_of(action.state) in quiet)[:MAX_ACTIONS]
     shown = sorted(first, key=lambda action: action.position)
-    wide = max((cell_len(printable(action.key)) for action in shown), default=0)
-    key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
+    rows = []
     for action in shown:
         notes = (step_name(action), action_note(view, action, holding, by_id))
-        note, status = ", ".join(filter(None, notes)), status_of(action.state)
-        line = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
-        # A long key leaves its column: the note follows it, on a line of its own if both do not fit.
-        if (used := cell_len(printable(action.key))) > key_cells:
-            fits = STATUS_CELLS + used + cell_len(note) + 7 <= layout.columns
-            lines += layout.wrap(line, f"{action.key}{'  ' if fits else chr(10)}{note}")
-        else:
-            lines += layout.wrap(f"{line}{fill(action.key, key_cells)}  ", note)
+        rows.append((_status_head(status_of(action.state)), action.key, ", ".join(filter(None, notes))))
+    lines += table_lines(rows, layout)
     if len(shown) < len(unfolded):
         lines.append(f"    and {len(unfolded) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
@@ -223,8 +215,11 @@ def step_name(action: Action) -> str:
 
 def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Iterator[str]:
     if names:
-        head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
-        yield from layout.wrap(head, join_limited(names, MAX_NAMES))
+        yield from layout.wrap(_status_head(status), join_limited(names, MAX_NAMES))
+
+
+def _status_head(status: str) -> str:
+    return f"  {status_mark(status)} {status:<{STATUS_CELLS}} "
 
 
 def action_note(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
@@ -425,7 +420,8 @@ def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]
     for command, purpose in commands.items():
         shown, says = printable(command), printable(purpose)
         line = f"  {shown}{' ' * (wide - cell_len(shown))}  {says}"
-        yield from [line] if cell_len(line) <= layout.columns else [f"  {shown}", f"      {says}"]
+        fits = cell_len(line) <= layout.columns
+        yield from [line] if fits else [f"  {shown}", *layout.prose(" " * 6, says)]
 
 
 def budget_lines(use: BudgetUse) -> Sequence[str]:

@@ -87,7 +87,7 @@ def _gate_lines(shown: GateRun, layout: Layout) -> Iterator[str]:
     yield from layout.prose(f"  {sign} {fill(shown.gate.name, 10)} ", _gate_summary(shown))
     yield from layout.wrap("      $ ", shown.gate.command)
     if shown.gate.advisory:
-        yield f"      only warns: {ADVISORY}"
+        yield from layout.prose("      ", f"only warns: {ADVISORY}")
     if shown.problem:
         yield from output_lines(shown.detail.partition("\n")[2], shown.log, layout)
     if why := uninformative_reason(shown):

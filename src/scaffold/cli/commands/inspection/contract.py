@@ -143,11 +143,12 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
         if attempt.error and not told:
             lines = [heading(f"Attempt {attempt.number}: {attempt.outcome}"), *layout.prose("  ", attempt.error)]
             by_checks = attempt.outcome in {"contract_failed", "gate_failed"} and about.logs
-            yield [*lines, f"  the whole output, if it is longer: {about.logs}"] if by_checks else lines
+            more = layout.wrap("  ", f"the whole output, if it is longer: {about.logs}") if by_checks else []
+            yield [*lines, *more]
     if checked is not None and checked.verification is not None:
         yield from _check_sections(checked, checked.verification, layout)
     else:
-        yield ["No check has run yet."]
+        yield layout.wrap("", "No check has run yet.")
     for fact in about.facts:
         shown = [line for evidence in fact.evidence for line in layout.wrap("  ", evidence_line(evidence), hang=4)]
         held = f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by"
@@ -155,11 +156,11 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
 
 
 def _check_sections(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
-    lines = [heading(f"Attempt {attempt.number}, checked at {verification.commit[:8]}")]
+    lines = [*map(heading, layout.wrap("", f"Attempt {attempt.number}, checked at {verification.commit[:8]}"))]
     for reason in reasons_of(verification.doubts):
         lines += layout.prose("  ", f"{verification.strength}: {reason}", hang=4)
     if executed := verification.executed_lines:
-        lines.append(f"  changed lines: {executed.total}, executed by checks: {executed.executed}")
+        lines += layout.prose("  ", f"changed lines: {executed.total}, executed by checks: {executed.executed}")
     for result in verification.results:
         before = " (failed before the work)" if result.name in verification.failed_on_base else ""
         mark = status_mark(result.verdict)
@@ -167,9 +168,9 @@ def _check_sections(attempt: Attempt, verification: Verification, layout: Layout
         if result.verdict != "pass":
             lines += output_lines(result.detail, result.log, layout)
     if attempt.score is not None:
-        lines.append(f"  critic: {format_score(attempt.score)}")
+        lines += layout.prose("  ", f"critic: {format_score(attempt.score)}")
     if (second := verification.review) is not None:
-        lines.append(f"  second review by {printable(second.model)}: {second.review.verdict}")
+        lines += layout.prose("  ", f"second review by {second.model}: {second.review.verdict}")
         lines += layout.prose(OUTPUT_INDENT, review_text(second.review))
     yield lines
     if verification.gates:
@@ -180,13 +181,14 @@ def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
     held = about.action.contract
     if held is None or held.empty:
         if is_audit(about.action):
-            yield "  An audit: it needs a verdict on each requirement, which counts as met only with lines that exist."
+            what = "An audit: it needs a verdict on each requirement, which counts as met only with lines that exist."
         elif is_review(about.action):
-            yield "  A review: it needs a verdict whose citations exist."
+            what = "A review: it needs a verdict whose citations exist."
         elif about.drafter and about.phase is None and about.checked is None:
-            yield "  None yet: it is drafted before the work."
+            what = "None yet: it is drafted before the work."
         else:
-            yield "  No checks: any change that lands is enough, and its facts are marked weak."
+            what = "No checks: any change that lands is enough, and its facts are marked weak."
+        yield from layout.prose("  ", what)
         return
     if held.intent:
         yield from layout.prose("  ", held.intent)
@@ -210,7 +212,7 @@ def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:
     if not applies and gate.detail:
         yield from layout.prose(OUTPUT_INDENT, gate.detail)
     if gate.warns:
-        yield f"      it only warns: {ADVISORY}"
+        yield from layout.prose(OUTPUT_INDENT, f"it only warns: {ADVISORY}")
     if gate.blind:
         yield from layout.prose(OUTPUT_INDENT, f"it {gate.blind}")
     if gate.refused:

@@ -6,25 +6,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.status_text import budget_lines, no_run_text
 from scaffold.cli.render.terminal.style import heading, print_json, print_note
-from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import format_usd, printable
+from scaffold.core.printable_text import format_usd
 from scaffold.core.spending import SUBSCRIPTION, Amount
 from scaffold.plan.budget import format_tokens
 from scaffold.views.run_history import CostLine, RunCosts, read_history, run_costs
 from scaffold.views.run_json import Json, budget_json
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
-from scaffold.views.text_format import fill, format_cost, format_seconds, format_usage
+from scaffold.views.text_format import format_cost, format_seconds, format_usage
 
-MAX_NAME_CELLS = 40
-"""The widest column of names; a longer name is shown whole, above its amounts if there is no room beside it."""
-MIN_NAME_CELLS = 16  # narrower, most names would stand above their amounts
+AMOUNTS = (1, 2, 3, 4)  # the columns aligned at the right
 
 
 @click.command()
@@ -34,7 +32,7 @@ MIN_NAME_CELLS = 16  # narrower, most names would stand above their amounts
 def cost(run_name: str | None, *, as_json: bool) -> None:
     """Show what RUN (default: the latest) cost so far: by purpose, goal, action, role and model, the dearest first."""
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
-        run = find_run_if_any(reader, run_name, "paid")
+        run = find_run_if_any(reader, run_name, "worked")
         if reader is None or run is None:
             if as_json:
                 splits: Json = {name: [] for name in ("purposes", "goals", "actions", "roles", "models")}
@@ -59,7 +57,7 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
             }
         )
     else:
-        click.echo("\n".join(_cost_lines(view, costs)))
+        click.echo("\n".join(_cost_lines(view, costs, layout_for(sys.stdout))))
 
 
 def _line_json(line: CostLine) -> Json:
@@ -79,40 +77,33 @@ def _usage_json(usage: Usage) -> Json:
     }
 
 
-def _cost_lines(view: RunView, costs: RunCosts) -> Iterator[str]:
-    yield heading(f"run {view.run.id}: {format_usage(view.summary.spent)}")
+def _cost_lines(view: RunView, costs: RunCosts, layout: Layout) -> Iterator[str]:
+    yield from map(heading, layout.wrap("", f"run {view.run.id}: {format_usage(view.summary.spent)}", hang=2))
     use = view.summary.budget
-    for line in budget_lines(use):
-        yield f"  {line}"
+    notes = [*budget_lines(use)]
     if use.share is not None and use.reserved != Amount():
-        yield f"  reserved for requests: {format_usd(use.reserved.usd)}, {format_tokens(use.reserved.tokens)}"
-    yield from _cost_table("By purpose", costs.by_purpose)
-    yield from _cost_table("By goal", costs.by_goal)
-    yield from _cost_table("By action", costs.by_action)
-    yield from _cost_table("By role", costs.by_role)
-    yield from _cost_table("By model", costs.by_model)
+        notes.append(f"reserved for requests: {format_usd(use.reserved.usd)}, {format_tokens(use.reserved.tokens)}")
+    for note in notes:
+        yield from layout.prose("  ", note)
+    yield from _cost_table("By purpose", costs.by_purpose, layout)
+    yield from _cost_table("By goal", costs.by_goal, layout)
+    yield from _cost_table("By action", costs.by_action, layout)
+    yield from _cost_table("By role", costs.by_role, layout)
+    yield from _cost_table("By model", costs.by_model, layout)
     if any(line.name.endswith(SUBSCRIPTION) for line in costs.by_model):
-        yield "  what a subscription pays is counted as it would cost by a key"
+        yield from layout.prose("  ", "what a subscription pays is counted as it would cost by a key")
 
 
-def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
+def _cost_table(title: str, lines: Sequence[CostLine], layout: Layout) -> Iterator[str]:
     if not lines:
         return
     yield ""
     yield heading(title)
-    layout = layout_for(sys.stdout)
-    amounts = list[str]()
-    for usage, seconds in ((line.usage, line.seconds) for line in lines):
+    rows = []
+    for line in lines:
+        usage = line.usage
+        tokens = (f"{usage.input_tokens:,} in", f"{usage.output_tokens:,} out")
         cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
-        tokens = f"{usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
-        text = f"{format_cost(usage.cost_usd):>12}  {tokens}  {cached}".rstrip()
-        amounts.append(text if seconds is None else f"{text}  {format_seconds(seconds)}")
-    longest = max(cell_len(printable(line.name)) for line in lines)
-    wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
-    for line, text in zip(lines, amounts, strict=True):
-        # Names are never cut where there is a limit: they are copied into other commands.
-        if layout.is_limited and cell_len(printable(line.name)) > wide:
-            yield from layout.wrap("  ", line.name)
-            yield f"  {' ' * wide}{text}"
-        else:
-            yield f"  {fill(line.name, wide)}{text}"
+        took = "" if line.seconds is None else format_seconds(line.seconds)
+        rows.append(("  ", line.name, format_cost(usage.cost_usd), *tokens, cached, took))
+    yield from table_lines(rows, layout, right=AMOUNTS)

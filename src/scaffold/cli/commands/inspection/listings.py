@@ -143,12 +143,10 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
                     from scaffold.views.changes.taken_work import runs_with_taken_in
                 found = runs_with_taken_in(Path.cwd(), reader.store, found)
             print_json({"runs": found})
-        elif reader is None or (not found and not statuses):
-            print_text(no_run_text())
+        elif reader is None or not found:
+            print_text("No run has this status." if statuses else no_run_text())
         else:
-            click.echo(
-                runs_text(found, reader.clock.now(), layout_for(sys.stdout)) if found else "No run has this status."
-            )
+            click.echo(runs_text(found, reader.clock.now(), layout_for(sys.stdout)))
 
 
 @click.command()
@@ -164,5 +162,7 @@ def queue(run_name: str | None, *, as_json: bool) -> None:
             print_json({"run": view.run.id if view else None, "queue": queue_json(view) if view else []})
         elif view is None:
             print_text(no_run_text())
+        elif not view.queue:
+            print_text("Nothing waits to land.")
         else:
-            click.echo(queue_text(view, layout_for(sys.stdout)) if view.queue else "Nothing waits to land.")
+            click.echo(queue_text(view, layout_for(sys.stdout)))

@@ -11,7 +11,7 @@ import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.terminal.style import paint
-from scaffold.cli.render.terminal.text_layout import layout_for
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
@@ -104,7 +104,7 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: b
 async def _print_logs(
     action_name: str | None, run_name: str | None, show: Callable[[JournalEntry, datetime], None], *, follow: bool
 ) -> None:
-    async with context_with_run(run_name, "logged", part=action_name) as (context, run):
+    async with context_with_run(run_name, "worked", part=action_name) as (context, run):
         only = find_action(context, run, action_name) if action_name else None
         tails: dict[ContainedPath, FileTail] = {}
         seen = False
@@ -120,7 +120,7 @@ async def _print_logs(
             await context.clock.sleep(POLL_S)
         if not seen:
             about = f"`{only.key}`" if only else f"run {run.id}"
-            click.echo(f"no agent of {about} has written to its log yet", err=True)
+            print_text(f"no agent of {about} has written to its log yet", err=True)
 
 
 def _new_entries(

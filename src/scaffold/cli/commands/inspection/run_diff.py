@@ -1,13 +1,14 @@
 """`diff`: the changes of an action or a run, landed or not."""
 
 import os
+import sys
 
 import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.terminal.style import print_json, print_patch
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.ids import Commit
@@ -52,7 +53,8 @@ async def _print_diff(target: str | None, run_name: str | None, *, stat: bool, a
             print_text(f"note: {change.note}", err=True)
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
-            form = ("--stat", "--summary") if stat else ("-p", "--binary")
+            columns = layout_for(sys.stdout).drawing_columns
+            form = (f"--stat={columns}", "--summary") if stat else ("-p", "--binary")
             # Of an action, a list of tasks in which its landing marked it is left out.
             listed = run.settings.landing.tracked_list if change.action else None
             every = await changed_paths(context.git, change.base, change.commit)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.cli.commands.memory.documents import library_here, print_answer
+from scaffold.cli.render.terminal.screen_redraw import LINE
 from scaffold.cli.render.terminal.style import can_draw_on
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.errors import UsageError
@@ -104,7 +105,7 @@ class ProgressPrinter:
         """Clear the progress line."""
         if self._drawn:
             self._drawn = False
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(LINE)
             sys.stderr.flush()
 
     def _show_progress(self, line: str) -> None:
@@ -114,7 +115,7 @@ class ProgressPrinter:
         self._last = now
         if self._draws:
             self._drawn = True
-            sys.stderr.write(f"\r\x1b[K{layout_for(sys.stderr).cut(line)}")
+            sys.stderr.write(f"{LINE}{layout_for(sys.stderr).cut(line)}")
             sys.stderr.flush()
         else:
             print_text(line, err=True)

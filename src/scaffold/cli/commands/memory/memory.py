@@ -18,8 +18,9 @@ from scaffold.cli.commands.memory.documents import (
     search_documents,
     start_job,
 )
+from scaffold.cli.commands.memory.ingest_progress import ProgressPrinter
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.terminal.style import print_note
+from scaffold.cli.render.terminal.style import is_terminal, print_note
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
@@ -248,16 +249,11 @@ def _open_memories(*, create: bool = False, patient: bool = False) -> Iterator[M
 
 @contextmanager
 def _vector_progress() -> Iterator[Callable[[int], None]]:
-    shows = sys.stderr is not None and sys.stderr.isatty()
-
-    def show(text: str) -> None:
-        if shows:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
+    shown = ProgressPrinter(quiet=not is_terminal(sys.stderr))
     try:
-        yield lambda count: show(f"{count_of(count, 'vector')} by now")
+        yield shown.vectors
     finally:
-        show("")
+        shown.end()
 
 
 def _terminal_width() -> int:

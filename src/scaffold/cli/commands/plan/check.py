@@ -16,7 +16,7 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, is_piped
 from scaffold.cli.task_argument import reject_command
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.plan.analysis.plan_diff import ChangedItem, PlanDiff, diff_plans
 
 
@@ -74,7 +74,7 @@ def check(file: str, *, as_json: bool) -> int:
         )
         if report.critical_path:
             lines.append(f"  longest chain: {' -> '.join(report.critical_path)}")
-        click.echo(printable("\n".join(lines)))
+        print_text("\n".join(lines))
     return 0
 
 

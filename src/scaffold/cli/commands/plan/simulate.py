@@ -14,7 +14,7 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.simulation.simulator import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulator import simulate as simulated
-from scaffold.views.text_format import clip_middle, fill, format_seconds
+from scaffold.views.text_format import fill, format_seconds
 
 ROWS = 40  # actions drawn; JSON has all
 
@@ -73,7 +73,10 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
     for action in begun[:ROWS]:
         end_s = action.attempts[-1].end_s if action.landed_s is None else action.landed_s
         times = f"{format_seconds(_start_s(action))} - {format_seconds(end_s)}"
-        key = clip_middle(action.key, label) if layout.is_limited else action.key
+        key = printable(action.key)
+        if layout.is_limited and cell_len(key) > label:
+            yield from layout.wrap("", key)
+            key = ""
         makespan_s = max(1, simulation.makespan_s)  # a plan without work takes 0 s
         cells = [" "] * bars
         # The wait first: attempts are drawn over it where both fall into one column.
@@ -84,7 +87,7 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
         yield f"{fill(key, label)} {''.join(cells)} {times}"
     if len(begun) > ROWS:
         yield f"... and {len(begun) - ROWS} more"
-    yield f"{WORK} works  {FAILED} fails  {WAIT} waits to land"
+    yield from layout.wrap("", f"{WORK} works  {FAILED} fails  {WAIT} waits to land")
     yield ""
 
 
@@ -101,7 +104,7 @@ def _fill_cells(cells: list[str], start_s: int, end_s: int, makespan_s: int, sig
 
 def _summary_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
     rate = f"failure rate {simulation.failure_rate:g}"
-    yield f"{count_of(simulation.agents, 'agent')}, seed {simulation.seed}, {rate}"
+    yield from layout.wrap("", f"{count_of(simulation.agents, 'agent')}, seed {simulation.seed}, {rate}", hang=2)
     attempts = sum(len(action.attempts) for action in simulation.actions)
     yield from layout.prose(
         "",

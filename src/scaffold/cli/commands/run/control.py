@@ -8,6 +8,7 @@ from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.foreground import STOPPED_WATCHING, print_end, print_result, watch_run
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.exit_codes import OK
+from scaffold.cli.render.live.watch_view import print_changes
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
@@ -31,6 +32,7 @@ from scaffold.views.run_view import read_summary
 from scaffold.views.state_labels import ENDING
 from scaffold.views.store_reader import display_status, is_executed
 
+RECENT_EVENTS = 100  # shown by `attach` of those before it; most are for machines, and not shown at all
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0  # running work may take hours and is not waited for; without any, the run has paused by then
 PAST: Mapping[HaltRequest, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
@@ -169,7 +171,7 @@ def _reopen_target(context: RunContext, run: Run, target: str | None) -> tuple[R
 def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
     """Watch RUN (default: the latest) until it ends, and exit with its code.
 
-    Ctrl-C stops watching; the run continues.
+    What goes on now comes first, then the latest events. Ctrl-C stops watching; the run continues.
     """
     try:
         return run_async(_attach_run(run_name, as_json=as_json, quiet=quiet))
@@ -180,7 +182,12 @@ def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
 
 async def _attach_run(name: str | None, *, as_json: bool, quiet: bool) -> int:
     async with context_with_run(name) as (context, watched):
-        run = await watch_run(context, watched, as_json=as_json, quiet=quiet)
+        since = 0
+        if is_executed(watched) and not as_json and not quiet:
+            # What goes on now comes first, then what led to it.
+            print_changes()(read_summary(context, watched))
+            since = max(0, context.store.events.last_seq(watched.id) - RECENT_EVENTS)
+        run = await watch_run(context, watched, as_json=as_json, quiet=quiet, since=since)
         if display_status(run) == INTERRUPTED:
             await print_result(context, run.id, as_json=as_json)
             raise ScaffoldError(

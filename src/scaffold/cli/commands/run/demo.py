@@ -15,6 +15,7 @@ from scaffold.cli.commands.options import quiet_option
 from scaffold.cli.execution.foreground import run_in_foreground
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
+from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import (
     ModelSettings,
     PermissionSettings,
@@ -94,5 +95,6 @@ async def _start_demo_run(context: RunContext, material: Path, place: Path, *, a
     run = await start_run(context, RunInput(request="the demo's plan", source=text, plan=plan), settings)
     if not quiet:
         click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
-        click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
+        goals = count_of(len(plan.goals), "goal")
+        click.echo(f"The plan has {count_of(len(plan.actions), 'action')} in {goals}.\n", err=True)
     return await run_in_foreground(context, run.id, as_json=as_json, quiet=quiet)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.commands.run.work_input import GivenInput, read_input, require_requirements, tier_question
 from scaffold.cli.execution.chosen_executors import with_ready_executors
-from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
+from scaffold.cli.execution.flow import continue_run, ensure_planned, print_commands, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import (
     STOPPED_WATCHING,
     handle_interrupts,
@@ -188,7 +188,7 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
 async def _follow_run(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
-        click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
+        print_commands(run.id, err=True)
         await print_result(context, run.id, as_json=flags.as_json)
         return OK
     interrupted = asyncio.Event()

@@ -98,7 +98,7 @@ async def _land_work(run_name: str | None, how: LandHow | None, only: str | None
         if as_json:
             print_json(_work_json(run, work, taken=True))
         else:
-            click.echo(f"{status_mark('ok')} {printable(work.branch)} is at {work.new[:8]} now")
+            click.echo("\n".join(layout.wrap(f"{status_mark('ok')} ", f"{work.branch} is at {work.new[:8]} now")))
             # `update-ref` moves a branch only from where this command left it.
             ref = quote(f"refs/heads/{work.branch}")
             elsewhere = f"git update-ref {ref} {work.old[:12]} {work.new[:12]}"

@@ -10,9 +10,10 @@ from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
+from scaffold.cli.render.terminal.text_table import table_lines
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
-from scaffold.core.printable_text import count_of, join_limited, printable
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.open_work import OpenKind
 from scaffold.landing.taking.rebase import Rebased, name_of
@@ -71,9 +72,7 @@ def _rebase_lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
         fits, if_not = OUTCOMES[each.kind]
         conflict = f"conflicts with the new base in {join_limited(each.conflicts, MAX_PATHS)}: {if_not}"
         rows.append((each.action, conflict if each.conflicts else fits))
-    wide = max((len(name) for name, _ in rows), default=0)
-    for name, what in rows:
-        yield from layout.prose(f"  {printable(name):<{wide}}  ", what)
+    yield from table_lines([("  ", name, what) for name, what in rows], layout)
     yield from layout.prose("  ", f"prove it: scaffold resume {run.id}")
 
 

@@ -113,14 +113,14 @@ def _print_list(found: Sequence[UnlandedWork], archives: Sequence[ArchivedFiles]
     for work in found:
         when = local_time(work.at, now) if work.at else "not ended"
         head = layout.wrap("", f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}", hang=4)
-        files = layout.cut(f"{count_of(len(work.files), 'file')}: {', '.join(work.files)}", 4)
+        files = layout.wrap("    ", layout.shorten(f"{count_of(len(work.files), 'file')}: {', '.join(work.files)}"))
         also = layout.prose("    ", f"{work.also} has commits or staged files that it left behind") if work.also else ()
-        click.echo("\n".join([*head, f"    {files}", *layout.prose("    ", work.why), *also]))
+        click.echo("\n".join([*head, *files, *layout.prose("    ", work.why), *also]))
     print_text("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
     for archive in archives:
         head = layout.wrap("", f"{archive.attempt}  {archive.action or '?'}  run {archive.run or '?'}", hang=4)
         names = f"{count_of(len(archive.files), 'ignored file')}: {', '.join(archive.files)}"
-        click.echo("\n".join([*head, f"    {layout.cut(_path_text(names), 4)}"]))
+        click.echo("\n".join([*head, *layout.wrap("    ", layout.shorten(_path_text(names)))]))
     if archives:
         print_text("copy those of one with `scaffold salvage ATTEMPT --ignored DIR`")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.status_text import taken_lines
-from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.style import heading, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited
@@ -31,7 +31,7 @@ def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[
     """Yield the size of the work and the strength of its evidence; then weak facts, each with the reasons."""
     run, facts = view.run, review.facts
     added, deleted = sum(each.added for each in review.files), sum(each.deleted for each in review.files)
-    yield from layout.prose(f"{heading(f'run {run.id} {view.status}')}: ", run.request, hang=2)
+    yield from titled("", f"run {run.id} {view.status}", run.request, layout)
     size = f"{count_of(len(review.commits), 'commit')}, {count_of(len(review.files), 'file')}, +{added} -{deleted}"
     yield from layout.prose("  ", f"{run.session_branch} at {review.head[:8]}, from {review.base[:8]}: {size}")
     for line in taken_lines(view):
@@ -88,7 +88,8 @@ def files_by_risk(review: RunReview) -> Iterator[tuple[Risk, list[ReviewedFile]]
 
 def file_lines(risk: Risk, files: list[ReviewedFile], layout: Layout) -> Iterator[str]:
     """Yield the heading of a risk and its files."""
-    yield from ("", heading(f"{HEADINGS[risk]}: {count_of(len(files), 'file')}"))
+    title = f"{HEADINGS[risk]}: {count_of(len(files), 'file')}"
+    yield from ("", *map(heading, layout.wrap("", title)))
     for each in files:
         by = f" [{join_limited(each.actions, 3)}]" if each.actions else ""
         why = f": {each.reason}" if each.reason else ""

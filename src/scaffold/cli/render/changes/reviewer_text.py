@@ -17,7 +17,7 @@ NOTHING = "No second reviewer has judged anything yet. `scaffold review --probe`
 def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]:
     """Yield each reviewer's record: its verdicts, the agreement of humans, overturned verdicts, probes."""
     if not rates:
-        yield NOTHING
+        yield from layout.prose("", NOTHING)
     for each in rates:
         yield from map(heading, layout.wrap("", each.model, hang=2))
         counts = f"{each.approvals} approved, {each.rejections} rejected"
@@ -32,15 +32,16 @@ def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]
 def _probe_lines(probe: ProbeStanding, layout: Layout) -> Iterator[str]:
     if not probe.planted:
         tried = f"no usable verdict about {count_of(probe.unanswered, 'change')} of a probe"
-        yield f"  {tried if probe.unanswered else 'never tried with planted faults'}: `scaffold review --probe`"
+        tried = tried if probe.unanswered else "never tried with planted faults"
+        yield from layout.prose("  ", f"{tried}: `scaffold review --probe`")
         return
     mark = status_mark("warn") if probe.is_unreliable else " "
     known = "" if probe.planted >= MIN_PLANTED else f"; too few to judge it: that takes {MIN_PLANTED}"
     yield from layout.prose(f"{mark} ", f"{probe.text}, named the place of {probe.located}{known}", hang=2)
     if probe.unanswered:
-        yield f"  no usable verdict about {count_of(probe.unanswered, 'change')}"
+        yield from layout.prose("  ", f"no usable verdict about {count_of(probe.unanswered, 'change')}")
     if probe.is_unreliable:
-        yield "  its approvals do not count: weak facts stay weak, and you are asked"
+        yield from layout.prose("  ", "its approvals do not count: weak facts stay weak, and you are asked")
 
 
 def rates_json(rates: Sequence[ReviewerRates]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def inbox_section(view: RunView) -> Node:
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is incomplete: its reason, failed actions and planning turns; None if nothing failed."""
     failed = [action for action in view.actions if _failed_for_good(view, action)]
-    more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
+    more = f"and {count_of(len(failed) - MAX_FAILED, 'more action')}: see `{refs.command('tasks')}`"
     # The reason of a run is made of those of its goals: it is told only if no goal failed.
     causes = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
     if not causes and isinstance(view.run.state, Failed):

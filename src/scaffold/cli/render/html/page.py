@@ -147,7 +147,7 @@ def _plan_section(view: RunView, refs: References, texts: LongTexts) -> Node:
     blocks = []
     for goal in view.goals:
         held, reason = view.holding(goal), goal_reason(goal, view.summary.at)
-        score = f"{sum(name in held for name in goal.desired)} of {len(goal.desired)} assertions hold"
+        score = f"{sum(name in held for name in goal.desired)} of {count_of(len(goal.desired), 'assertion')} hold"
         title = element("h3", goal.name, " ", badge(status_of(goal.state)))
         about = element("p", f"{score}{f': {clip(reason, 300)}' if reason else ''}", class_="note")
         blocks.append(element("div", title, about, PlanGraph(view, goal, refs).draw()))

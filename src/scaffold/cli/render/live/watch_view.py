@@ -90,7 +90,7 @@ def _goal_lines(goal: GoalProgress, layout: Layout) -> list[str]:
 
 def _wait_lines(view: RunSummary, layout: Layout) -> Iterator[str]:
     if view.inbox:
-        items = f"{count_of(len(view.inbox), 'item')} wait{'s' * (len(view.inbox) == 1)}"
+        items = f"{count_of(len(view.inbox), 'item')} {'waits' if len(view.inbox) == 1 else 'wait'}"
         yield from layout.wrap(f"  {status_mark('blocked')} ", f"needs you: {items}, `scaffold inbox`")
     if view.waits_for:
         yield from layout.wrap(f"  {status_mark('blocked')} ", f"waits for {view.waits_for}")

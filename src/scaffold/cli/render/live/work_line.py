@@ -9,10 +9,9 @@ from typing import TextIO
 
 from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.terminal.style import can_draw_on, status_mark
-from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.model import Activity
 from scaffold.core.ports import Clock
-from scaffold.core.printable_text import printable
 from scaffold.views.text_format import format_duration, format_seconds
 
 SHOWN_AFTER_S = 1.0
@@ -81,7 +80,7 @@ class WorkLine:
     async def _print_once(self, work: Activity, out: TextIO) -> None:
         if not self._told:
             await self._clock.sleep(SHOWN_AFTER_S)
-            out.write(f"{printable(work.text)} ...\n")
+            out.write("\n".join([*layout_for(out).prose("", f"{work.text} ..."), ""]))
             out.flush()
 
 

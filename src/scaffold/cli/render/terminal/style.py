@@ -71,14 +71,25 @@ def print_json(value: object) -> None:
     click.echo(json_escaped(line.decode()) if is_terminal(sys.stdout) else line)
 
 
+def has_colors(environ: Mapping[str, str]) -> bool:
+    """Return whether texts may have colors: not with NO_COLOR, nor on a terminal without escape sequences."""
+    return not environ.get("NO_COLOR") and can_redraw(environ)
+
+
 def paint(text: str, color: str) -> str:
-    """Return `text` in `color`, or unchanged if NO_COLOR is set; without a terminal `click.echo` drops colors."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, fg=color)
+    """Return `text` in `color`, if texts may have colors; without a terminal `click.echo` drops them."""
+    return click.style(text, fg=color) if has_colors(os.environ) else text
 
 
 def heading(text: str) -> str:
     """Return `text` as a heading."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, bold=True)
+    return click.style(text, bold=True) if has_colors(os.environ) else text
+
+
+def titled(mark: str, title: str, text: str, layout: Layout) -> list[str]:
+    """Return a title, which is a heading if it fits into a line, and the text after it, if there is one."""
+    first, *rest = layout.prose(mark, f"{title}: {text}" if text else title, hang=2)
+    return [first.replace(title, heading(title), 1), *rest]
 
 
 def status_mark(status: str) -> str:
@@ -114,7 +125,7 @@ def output_lines(output: str, log: str, layout: Layout) -> Iterator[str]:
     if output.strip():
         yield from layout.wrap(OUTPUT_INDENT, output)
     if log:
-        yield f"{OUTPUT_INDENT}the whole log: {log}"
+        yield from layout.wrap(OUTPUT_INDENT, f"the whole log: {log}")
 
 
 def print_patch(patch: bytes) -> None:

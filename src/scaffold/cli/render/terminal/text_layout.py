@@ -13,7 +13,7 @@ from scaffold.core.printable_text import printable
 from scaffold.views.text_format import TAB_CELLS, brief, wrap_text
 
 UNLIMITED = sys.maxsize
-MIN_COLUMNS = 40
+MIN_COLUMNS = 20
 """In a narrower terminal, the terminal wraps the lines."""
 ASSUMED_COLUMNS = 80
 """The width of a terminal of unknown width, and of drawings in a pipe or a file."""
@@ -42,9 +42,16 @@ class Layout(Struct, frozen=True):
     def cut(self, text: str, used: int = 0) -> str:
         """Return the first line of `text`, cut with `…` to the columns that `used` ones leave, and a count of the rest.
 
-        For what another command shows in full; without a limit the line is whole.
+        For a line that is redrawn in place; without a limit it is whole.
         """
         return brief(text, max(1, self.columns - used))
+
+    def shorten(self, text: str) -> str:
+        """Return the first line of what another command shows in full, and a count of the rest.
+
+        It is cut to PROSE_COLUMNS where there is a limit, however narrow the place: `wrap` folds it.
+        """
+        return brief(text, PROSE_COLUMNS if self.is_limited else UNLIMITED)
 
     def wrap(self, head: str, text: str, *, hang: int | None = None) -> list[str]:
         """Return all of `text`, safe to print, in lines that fit.
@@ -62,7 +69,7 @@ class Layout(Struct, frozen=True):
         plain = click.unstyle(head)
         used = cell_len(plain)
         if hang is None:
-            hang = used if columns - used >= MIN_ROOM else _indent_width(plain) + NESTED
+            hang = used if columns - used >= MIN_ROOM else min(_indent_width(plain) + NESTED, columns // 3)
         lines: list[str] = []
         for number, line in enumerate(printable(text).strip("\n").split("\n")):
             start = " " * hang if number else head
@@ -75,7 +82,7 @@ class Layout(Struct, frozen=True):
             return [f"{start}{line}".rstrip()]
         line = line.expandtabs(TAB_CELLS)
         own = " " * min(_indent_width(line), columns // 3)
-        room = max(MIN_ROOM, columns - hang - len(own))
+        room = max(1, columns - hang - len(own))
         first, *rest = wrap_text(line, room, first=columns - used - len(own), break_words=True)
         return [f"{start}{own}{first}".rstrip(), *(f"{' ' * hang}{own}{each}" for each in rest)]
 
