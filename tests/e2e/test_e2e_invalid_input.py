@@ -216,5 +216,5 @@ def test_closed_standard_output_ends_the_command_quietly(scenario):
 
 @pytest.mark.slow
 def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
-    done = scenario.scaffold("plan", code=64)
+    done = scenario.scaffold("permissions", code=64)
     assert done.stderr.startswith("Usage: ")

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -18,7 +19,6 @@ from scaffold.cli.global_options import (
     update_options,
     verbose_option,
 )
-from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
 from scaffold.host.startup import importing
 
@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
     """A command group that imports a command's module only when it is called, so that `--help` stays light."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a command, start a conversation at a terminal, and a run if input is piped in."""
+        """Without a command, start a conversation at a terminal; elsewhere a run, whose task is on standard input."""
         # While a shell completes, a default command would be wrong: the user is still typing.
         return super().parse_args(ctx, args if ctx.resilient_parsing else _with_default_command(args))
 
@@ -85,7 +85,11 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="ralph-scaffold", prog_name="scaffold")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def scaffold_group(*, debug: bool) -> None:
-    """Orchestrate coding agents: a model may propose, only evidence makes a fact true."""
+    """Orchestrate coding agents: a model may propose, only evidence makes a fact true.
+
+    Without a command, with options of `run` such as `--model M`: at a terminal a chat that refines a plan and runs it;
+    elsewhere `run`, with the task on standard input.
+    """
 
 
 scaffold_group.params += [*update_options(), directory_option(), verbose_option(), no_pager_option()]
@@ -113,10 +117,10 @@ def _with_default_command(args: list[str]) -> list[str]:
     asked = args[first:]
     if asked and (not asked[0].startswith("-") or asked[0] in ENDING_OPTIONS):
         return args
-    if is_piped(sys.stdin):
+    if not sys.stdin.isatty():
         return [*args[:first], "run", *asked]
-    # Both may be None: a daemon has no standard streams.
-    is_attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    # Standard output may be None: a daemon has none.
+    is_attended = sys.stdout is not None and sys.stdout.isatty()
     return [*args[:first], "chat", *asked] if is_attended else args
 
 
@@ -139,6 +143,8 @@ def _continue_hint(args: Sequence[str], prog: str) -> str:
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
     """Run a command and return its exit code; print errors in two lines, tracebacks only with `--debug`."""
     debug = debug or args[:1] == ["--debug"]  # parsing itself may fail
+    if sys.stdin is None:  # closed before this process began; to all commands it is as empty as the null device
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     join_log_if_any()
     try:
         # `ralph` is a command of the group; its usage line must not read `ralph ralph`

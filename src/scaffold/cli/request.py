@@ -13,11 +13,11 @@ MAX_BYTES = 500_000  # about 125,000 tokens; with the repository, a model could 
 NO_TASK = ("there is no task", 'Pass one: `scaffold run "TASK"`, `--spec FILE`, or on standard input.')
 
 
-def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> str:
+def read_request(task: str | None, spec: str | None, stdin: TextIO) -> str:
     """Return the request: `task`, the content of the file `spec`, or `stdin` if one of them is `-`.
 
-    With neither, `stdin` (None if it was closed) is read if something is piped in. Raises UsageError if the request is
-    empty, too long or not text.
+    With neither, `stdin` is read if something is piped in. Raises UsageError if the request is empty, too long or not
+    text.
     """
     if task is not None and spec is not None:
         raise UsageError("a task and a specification cannot be combined", "Pass only one of them.")
@@ -31,15 +31,13 @@ def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> st
             what = f"{spec} cannot be read: {(error.strerror or str(error)).lower()}"
             raise UsageError(what, "Pass a text file, or `-` for standard input.") from error
         return _checked_text(content, spec)
-    if stdin is None or (task is None and spec is None and not is_piped(stdin)):
+    if task is None and spec is None and not is_piped(stdin):
         raise UsageError(*NO_TASK)
     return _checked_text(stdin.buffer.read(MAX_BYTES + 1), "standard input")
 
 
-def is_piped(stdin: TextIO | None) -> bool:
+def is_piped(stdin: TextIO) -> bool:
     """Return whether standard input is a pipe, a file or a socket."""
-    if stdin is None or stdin.closed:
-        return False
     mode = os.fstat(stdin.fileno()).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 

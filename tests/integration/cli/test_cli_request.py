@@ -41,10 +41,9 @@ def test_standard_input_is_read_if_it_is_named_or_no_task_is_given(task, spec):
 
 def test_a_terminal_is_not_waited_for_and_blanks_are_no_task(tmp_path):
     with Path(os.devnull).open() as nothing:
-        expect_refusal("no task", stdin=nothing)
-    assert not is_piped(nothing)
-    for task in ("-", "", " \n\t", "\u2003"):
-        expect_refusal("no task", task=task)
+        assert not is_piped(nothing)
+        for task in (None, "-", "", " \n\t", "\u2003"):
+            expect_refusal("no task", task=task, stdin=nothing)
     expect_refusal("a task and a specification", task="x", spec=str(tmp_path))
 
 

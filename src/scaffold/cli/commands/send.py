@@ -27,7 +27,7 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
     text = " ".join(words)
     if words == (STDIN,):
         # Cut off just above the longest message, so that its check still refuses a longer one.
-        content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_MESSAGE_CHARS * MAX_UTF8_BYTES + 1)
+        content = sys.stdin.buffer.read(MAX_MESSAGE_CHARS * MAX_UTF8_BYTES + 1)
         text = content.decode(errors="surrogateescape")
 
     async def send_text() -> None:

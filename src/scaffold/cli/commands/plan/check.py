@@ -13,7 +13,7 @@ from scaffold.cli.commands.plan.source import check_plan_file, findings_text, pr
 from scaffold.cli.exit_codes import INVALID
 from scaffold.cli.render.terminal.style import format_finding, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.request import STDIN, is_piped
+from scaffold.cli.request import STDIN
 from scaffold.cli.task_argument import reject_command
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of
@@ -24,8 +24,8 @@ class PlanGroup(click.Group):
     """A group that takes any argument other than a command as a task to plan."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without arguments, read the task from standard input if something is piped in."""
-        if not args and is_piped(sys.stdin):
+        """Without arguments, read the task from standard input, unless that is a terminal."""
+        if not args and not sys.stdin.isatty():
             args = [STDIN]
         return super().parse_args(ctx, args)
 

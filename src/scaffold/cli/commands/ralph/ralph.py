@@ -179,12 +179,15 @@ def _start_session(flags: RalphFlags) -> int:
         print_text(f"note: {note}", err=True)
     try:
         piped = ""
-        if not (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
+        if not sys.stdin.isatty():
             # A parent process may leave a pipe open as standard input and never write to it.
             if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
                 print_text("note: no data on standard input; not waiting for any", err=True)
             else:
                 piped = sys.stdin.buffer.read().decode(errors="replace")
+        if "\0" in piped:
+            what = "standard input is not text: it contains a NUL byte"
+            raise UsageError(what, "Pipe text, or name a file in the task: `@FILE`.")
         return run_async(_run_session(flags, settings, piped))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print_text("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
@@ -254,8 +257,7 @@ def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
         reject_file(flags.task, f'Write what to do with it: `ralph "Explain @{flags.task}"`.')
         reject_command(flags.task, "ralph", RALPH_COMMANDS)
     if task.empty:
-        hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
-        raise UsageError("there is no task", hint)
+        raise UsageError("there is no task", 'Pass one: `ralph "TASK"`, or on standard input; a chat needs a terminal.')
 
 
 def cancel_on_terminate() -> None:

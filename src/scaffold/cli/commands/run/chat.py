@@ -1,6 +1,7 @@
 """`scaffold` without a command: a conversation that refines a plan and then starts a run."""
 
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from scaffold.agent.prompts import orchestrator_prompt
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import warn_interrupted
 from scaffold.cli.execution.unconfined import agreed_session
-from scaffold.cli.render.terminal.style import print_note
+from scaffold.cli.render.terminal.style import is_terminal, print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
@@ -21,6 +22,7 @@ from scaffold.config.run.effective_settings import RunFlags, chosen_models, sett
 from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
 from scaffold.config.trusted_extensions import find_extensions
+from scaffold.core.errors import UsageError
 from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
 
@@ -32,6 +34,8 @@ MAX_REQUESTS = 100  # in one turn
 @shared_options
 def chat_plan(**options: Any) -> int:
     """Discuss a plan, then execute it."""
+    if not is_terminal(sys.stdin, sys.stdout):
+        raise UsageError("a chat needs a terminal", 'Elsewhere, pass a task: `scaffold run "TASK"`.')
     return run_async(_chat_plan(flags_of(options)))
 
 

@@ -113,7 +113,7 @@ def _from_request(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple
 
 def _in_rounds(path: str, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags]:
     try:
-        loop = read_prompt_loop(read_request(None, path, None), name=path)
+        loop = read_prompt_loop(read_request(None, path, sys.stdin), name=path)
     except PlanInvalid as error:
         print_findings(error.findings, path)
         raise
