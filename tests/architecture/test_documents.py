@@ -5,10 +5,9 @@ import re
 from functools import cache
 from types import SimpleNamespace
 
-from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
-from scaffold.session.slash.queries import KEY_HELP
-from scaffold.session.slash.syntax import COMMANDS
-from support.documents import PAGES, ROOT, Block, blocks, inline_commands, parse_problem, problems, synopsis
+from scaffold.core.ids import AttemptId
+from scaffold.git import refs
+from support.documents import PAGES, ROOT, Block, blocks, inline_commands, named_refs, parse_problem, problems, synopsis
 from support.source_tree import SourceFile, source_files
 
 MESSAGE = re.compile(r"^### (?:`` ?(?P<quoted>.+?) ?``|`(?P<plain>[^`]+)`)$", re.MULTILINE)
@@ -46,6 +45,13 @@ def _bare(text: str) -> str:
 def messages() -> list[str]:
     text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     return [found["quoted"] or found["plain"] for found in MESSAGE.finditer(text)]
+
+
+def test_the_guide_names_every_ref_of_ours() -> None:
+    """AL-12: `git log --all` shows none that a user cannot look up."""
+    ours = (refs.work_ref, refs.rescue_ref, refs.keep_ref, refs.lane_ref, refs.lane_base_ref, refs.review_ref)
+    names = {"refs/heads/main", "refs/heads/session-abc", *(ref(AttemptId("abc")) for ref in ours)}
+    assert [name for name in names if not any(each.fullmatch(name) for each in named_refs())] == []
 
 
 def test_every_block_of_the_pages_is_in_order() -> None:

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from support.documents import named_refs
 from support.scenario import COMMAND_S, PATIENCE_S, action, plan_of, shell, wait_until, write
 
 ACTIONS = 8
@@ -44,6 +45,12 @@ def expect_nothing_left(folder, before):
     assert left == []
     logs = [path for path in folder.glob("home/scaffold/cache/runs/*/*/logs/*.txt") if path.stat().st_size == 0]
     assert logs == []
+    # Refs that users see with `git log --all`: the guide says what each is.
+    found = subprocess.run(
+        ["git", "for-each-ref", "--format=%(refname)"], cwd=folder / "repo", capture_output=True, text=True, check=True
+    )
+    named = named_refs()
+    assert [ref for ref in found.stdout.split() if not any(each.fullmatch(ref) for each in named)] == [], named
 
 
 def planned(scenario, actions):

@@ -155,3 +155,11 @@ def _argument_problem(words: list[str], *, is_whole: bool) -> str:
     except click.UsageError as error:
         return f"{words}: {error.format_message()}"
     return ""
+
+
+def named_refs() -> list[re.Pattern[str]]:
+    """Return patterns of the refs that the guide's table names, and of the user's own `main`."""
+    text = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `refs/")]
+    names = [name for row in rows for name in re.findall(r"`(refs/[^`]+)`", row)]
+    return [re.compile(re.sub(r"[A-Z]{2,}", "[^/]+", name)) for name in (*names, "refs/heads/main")]
