@@ -118,7 +118,8 @@ def print_changes() -> ShowFrame:
         if view is None:
             return
         layout, now = layout_for(sys.stdout), local_time(view.at, view.at)
-        parts = list(_frame_parts(view, layout))
+        beside = Layout(layout.columns - len(now) - 2) if layout.is_limited else layout
+        parts = list(_frame_parts(view, beside))
         for name, state, lines in parts:
             if name not in known or known[name] != state:
                 click.echo("\n".join(f"{now}  {line}" for line in lines))
