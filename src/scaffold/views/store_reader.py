@@ -124,13 +124,15 @@ def latest_run(store: Store, wanted: Wanted = "started", *, part: str | None = N
     newest = next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
     if newest is None:
         return None
-    fits = RULES[wanted].fits
-    if fits(store, newest) and (part is None or _contains(store, newest, part)):
-        return newest
-    found = [run for run in (newest, *store.runs.all()) if fits(store, run)]
-    if not found:
+    # The other runs are read only if they have to be.
+    ordered = (run for read in (lambda: (newest,), store.runs.all) for run in read())
+    fitting = (run for run in ordered if RULES[wanted].fits(store, run))
+    first = next(fitting, None)
+    if first is None:
         return newest if wanted == "started" else latest_run(store, part=part)
-    return next((run for run in found if part is not None and _contains(store, run, part)), found[0])
+    if part is None or _contains(store, first, part):
+        return first
+    return next((run for run in fitting if _contains(store, run, part)), first)
 
 
 def _contains(store: Store, run: Run, part: str) -> bool:

@@ -22,14 +22,16 @@ from scaffold.host.wall_clock import WallClock
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import RunView, read_run_view, read_summary
 from scaffold.views.store_reader import (
-    RULES,
     StoreReader,
+    Wanted,
     find_report,
     find_run_if_any,
     latest_run,
     store_reader_if_any,
 )
 
+REDRAW_S = 1.0
+HINTED: tuple[Wanted, ...] = ("any", "started", "worked", "landed")  # what the commands below a run are about
 NEVER_SET = Event()  # never set: unlike a sleep, a wait for it can be interrupted
 
 
@@ -116,7 +118,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 
 def _print_run(reader: StoreReader, run: Run) -> None:
-    meant = (latest_run(reader.store, wanted) for wanted in RULES)
+    meant = (latest_run(reader.store, wanted) for wanted in HINTED)
     is_latest = all(each is not None and each.id == run.id for each in meant)
     page = find_report(Path.cwd(), run.id)
     click.echo(status_text(_read_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
