@@ -92,7 +92,7 @@ COPIED = re.compile(r"\s*(\$ |scaffold |git |ralph |create mode |--\S+ \S+$|\S+$
 """A command, an option, or a single word such as a path may be wider than the terminal: it is copied as a whole."""
 DRAWINGS = (("plan", "simulate", "plan.yaml"), ("diff", "--stat"))
 """They take about 30 columns, and their bars, or git's paths, are longer in wider ones."""
-TIME = re.compile(r"\d+s(ago)?|\d+\.\d+(B|KB|MB|GB)|process\d+|pid\d+|\d+x")
+TIME = re.compile(r"(\d+[dhm])*\d+[dhms](ago)?|process\d+|pid\d+")
 
 
 def in_terminal(args, columns):
@@ -186,7 +186,8 @@ def test_what_is_printed_fits_any_width_on_a_dumb_terminal(columns, shop, monkey
 @pytest.mark.slow
 def test_a_narrow_terminal_shows_all_that_a_wide_one_does(shop):
     """AL-28: nothing is cut before what distinguishes it, and no cell touches another."""
-    for args in (each for each in words_of(SCREENS) if each not in DRAWINGS):
+    # `doctor` tells how much room the disk has at this moment.
+    for args in (each for each in words_of(SCREENS) if each not in {*DRAWINGS, ("doctor",)}):
         narrow, wide = told(in_terminal(args, 40)), told(in_terminal(args, 200))
         assert (args, narrow) == (args, wide)
 
