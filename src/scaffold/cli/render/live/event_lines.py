@@ -75,7 +75,7 @@ class EventSink(Protocol):
 
 
 MAX_PATHS = 3
-WORD_CELLS = 9
+WORD_CELLS = 8
 LOOK_S = 1.0
 """Seconds between two looks for lasting work."""
 GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
@@ -177,9 +177,9 @@ def work_lines(rows: Sequence[AgentRow], waits_for: str) -> Sequence[str]:
 
 
 def sentence_lines(sentence: str, at: datetime, now: datetime, layout: Layout) -> Sequence[str]:
-    """Return a sentence, its first word in WORD_CELLS columns, as lines that fit, after the local time."""
-    head = f"{local_time(at, now)}  {sentence[:WORD_CELLS]}"
-    return layout.wrap(head, " ".join(sentence[WORD_CELLS:].split()))
+    """Return a sentence, its first word in a column of WORD_CELLS, as lines that fit, after the local time."""
+    word, _, rest = sentence.partition(" ")
+    return layout.wrap(f"{local_time(at, now)}  {word:<{WORD_CELLS}} ", " ".join(rest.split()))
 
 
 def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
