@@ -119,9 +119,9 @@ def _with_default_command(args: list[str]) -> list[str]:
         return args
     if not sys.stdin.isatty():
         return [*args[:first], "run", *asked]
-    # Standard output may be None: a daemon has none.
+    # Standard output may be None: a daemon has none. With options of a chat, the chat says that it needs a terminal.
     is_attended = sys.stdout is not None and sys.stdout.isatty()
-    return [*args[:first], "chat", *asked] if is_attended else args
+    return [*args[:first], "chat", *asked] if is_attended or asked else args
 
 
 def _count_group_options(args: Sequence[str]) -> int:

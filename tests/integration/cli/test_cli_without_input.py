@@ -1,6 +1,7 @@
 """Commands whose standard input is closed, empty or rubbish say what is missing, and wait for nothing."""
 
 import os
+import pty
 import subprocess  # noqa: TID251 - the real command is called with such an input
 import sys
 
@@ -84,3 +85,16 @@ def test_no_command_waits_for_an_input_that_never_comes_or_fails_on_it(given, re
 def test_help_says_what_works_without_a_command(scaffold):
     """SC-19: options of `run` stand where there is no command."""
     assert "with options of `run` such as `--model M`" in " ".join(scaffold("--help").out.split())
+
+
+@pytest.mark.slow
+def test_a_chat_whose_output_is_no_terminal_is_not_started(repository):
+    """RA-18: `scaffold --model M | less` says so, and asks nothing that nobody sees."""
+    terminal, side = pty.openpty()
+    try:
+        words = [sys.executable, "-m", "scaffold", *MODEL]
+        done = subprocess.run(words, stdin=side, capture_output=True, check=False)
+    finally:
+        os.close(side)
+        os.close(terminal)
+    assert (done.returncode, done.stdout, b"a chat needs a terminal" in done.stderr) == (64, b"", True)
