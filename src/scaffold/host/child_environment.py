@@ -5,6 +5,7 @@ Commands of agents and checks get more; see `policy/secret/command_environment.p
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ LOADER_PREFIXES = ("LD_", "DYLD_")
 LOADER_VARIABLES = ("GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH")
 """With these the dynamic loader and the C library load code and data from any folder."""
 FIXED_VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1"}
+PYTHON_ALIAS = Path(__file__).resolve().with_name("python_alias")
+"""The folder of a program `python` that starts `python3`."""
 
 
 def child_environment(
@@ -37,7 +40,7 @@ def child_environment(
     allowed = {
         name: value for name, value in environ.items() if name in ALLOWED or name in named or name.startswith("LC_")
     }
-    return allowed | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
+    return allowed | FIXED_VARIABLES | {"PATH": program_path(environ)} | dict(extra or {})
 
 
 def is_never_inherited(name: str) -> bool:
@@ -45,16 +48,19 @@ def is_never_inherited(name: str) -> bool:
     return name in NEVER_INHERITED or name.startswith("GIT_")
 
 
-def path_without_ours(environ: Mapping[str, str]) -> str:
-    """Return PATH without the folder of the virtual environment that Scaffold is installed in, unless it is activated.
+def program_path(environ: Mapping[str, str]) -> str:
+    """Return PATH for the programs of others, where `python` is `python3` if there is no `python`.
 
-    Its programs, such as type checkers and test runners with their plugins, are not those of the user's project.
+    The folder of the virtual environment that Scaffold is installed in is not on it, unless that is activated: its
+    programs, such as type checkers and test runners with their plugins, are not those of the user's project.
     """
     path = environ.get("PATH") or os.defpath
-    if sys.prefix == sys.base_prefix or _is_same_folder(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+    if sys.prefix != sys.base_prefix and not _is_same_folder(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+        ours = f"{sys.prefix}/bin"
+        path = os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_folder(folder, ours))
+    if shutil.which("python", path=path) or not shutil.which("python3", path=path):
         return path
-    ours = f"{sys.prefix}/bin"
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_folder(folder, ours))
+    return f"{path}{os.pathsep}{PYTHON_ALIAS}"
 
 
 def agent_variables(agent_id: str) -> dict[str, str]:

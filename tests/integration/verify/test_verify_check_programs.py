@@ -10,6 +10,7 @@ from msgspec import structs
 from scaffold.core.proof.contract import Check, CheckResult, Contract, ExitCode
 from scaffold.core.proof.not_ready import MissingProgram, read_missing_program
 from scaffold.git import refs
+from scaffold.host.child_environment import child_environment
 from scaffold.verify.contract.check_runs import Tree, run_check
 from scaffold.verify.environment.check_programs import (
     WorkScope,
@@ -19,6 +20,7 @@ from scaffold.verify.environment.check_programs import (
     work_may_bring,
 )
 
+PYTHON = Path(sys.executable).resolve()
 DOCUMENT = WorkScope(("DOC.md",), installs=True)
 
 
@@ -49,6 +51,16 @@ async def missing(tree, command, scope=DOCUMENT, **fields):
 async def test_a_program_that_is_nowhere_is_named(tree, command):
     """AL-10, BX-4: whatever comes before it in the command."""
     assert await missing(tree, command) == "no-such-tool"
+
+
+async def test_the_python_without_a_module_is_named_not_its_alias(tree, tmp_path):
+    """AL-10: where there is only `python3`, that is where the module has to be installed."""
+    (tmp_path / "python3").symlink_to(PYTHON)
+    bare = structs.replace(tree, environ=child_environment({**tree.environ, "PATH": str(tmp_path)}))
+    contract = Contract(commands=(Check(command="python -m no_such_module"),))
+    missed = await missing_program(contract, bare, DOCUMENT)
+    assert missed is not None
+    assert (missed.program, missed.environment) == ("python -m no_such_module", str(tmp_path / "python3"))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.child_environment import agent_variables, child_environment
+from scaffold.host.process.command_runner import Containment, run_command
 
 OURS = str(Path(sys.executable).parent)
+PYTHON = Path(sys.executable).resolve()
 
 
 def test_a_child_gets_the_variables_it_needs():
@@ -43,9 +45,9 @@ def test_a_child_never_gets_keys_or_misleading_variables():
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="Scaffold is installed for the whole system")
 def test_our_own_programs_are_never_on_path():
     """AL-9: our type checker and our plugins would otherwise judge the user's project."""
-    assert child_environment({"PATH": "/usr/bin"})["PATH"] == "/usr/bin"
-    assert child_environment({"PATH": f"{OURS}:/usr/bin:{OURS}/"})["PATH"] == "/usr/bin"
-    assert child_environment({"PATH": f"{OURS}:/usr/bin", "VIRTUAL_ENV": "/other"})["PATH"] == "/usr/bin"
+    assert child_environment({"PATH": "/nowhere"})["PATH"] == "/nowhere"
+    assert child_environment({"PATH": f"{OURS}:/nowhere:{OURS}/"})["PATH"] == "/nowhere"
+    assert child_environment({"PATH": f"{OURS}:/nowhere", "VIRTUAL_ENV": "/other"})["PATH"] == "/nowhere"
 
 
 def test_a_virtual_environment_that_the_user_activated_stays_on_path():
@@ -54,8 +56,20 @@ def test_a_virtual_environment_that_the_user_activated_stays_on_path():
     assert child_environment(activated)["PATH"] == f"{OURS}:/usr/bin"
 
 
+async def test_python_is_python3_where_only_that_is_on_path(tmp_path):
+    """AL-9: a bare Debian and macOS have no `python`, which plans, pages and scripts of others name."""
+    (tmp_path / "python3").symlink_to(PYTHON)
+    environ = child_environment({"PATH": str(tmp_path)})
+    command = ["/bin/sh", "-c", "python -c 'print(1 + 1)'"]
+    done = await run_command(command, cwd=tmp_path, env=environ, timeout_s=60, containment=Containment())
+    assert (done.stdout, done.stderr) == (b"2\n", b"")
+    assert child_environment(environ) == environ
+    (tmp_path / "python").symlink_to("python3")
+    assert child_environment({"PATH": str(tmp_path)})["PATH"] == str(tmp_path)
+
+
 def test_without_a_path_the_system_default_is_searched_and_no_byte_code_is_written():
-    assert child_environment({})["PATH"] == os.defpath
+    assert child_environment({})["PATH"].startswith(os.defpath)
     assert child_environment({})["PYTHONDONTWRITEBYTECODE"] == "1"
 
 

@@ -51,8 +51,8 @@ MISLEADING = (
 
 def test_a_command_gets_the_users_environment():
     """BX-9: what builds and tests need."""
-    got = command_environment(ORDINARY | {"PATH": "/usr/bin"})
-    assert got == ORDINARY | {"PATH": "/usr/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    got = command_environment(ORDINARY | {"PATH": "/nowhere"})
+    assert got == ORDINARY | {"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def test_a_command_gets_no_secret_unless_the_user_names_it():

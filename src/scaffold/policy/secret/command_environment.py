@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from scaffold.host.atomic_files import write_atomic
-from scaffold.host.child_environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, path_without_ours
+from scaffold.host.child_environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, program_path
 from scaffold.policy.secret.redaction import SECRET_PATTERNS
 from scaffold.policy.secret.sources import (
     CREDENTIAL_LOCATIONS,
@@ -51,7 +51,7 @@ def command_environment(
     environ = {**environ, **{name.removeprefix(KEPT): environ[name] for name in environ if name.startswith(KEPT)}}
     left_out = set(secret_variables(environ, names))
     kept = {name: value for name, value in environ.items() if name not in left_out and not _is_misleading(name, value)}
-    return kept | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
+    return kept | FIXED_VARIABLES | {"PATH": program_path(environ)} | dict(extra or {})
 
 
 def kept_for_commands(variables: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from scaffold.core.proof.contract import Check, CheckResult, Contract, ExitCode
 from scaffold.core.proof.gates import GateRun
 from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git.client.command_line import Git
+from scaffold.host.child_environment import PYTHON_ALIAS
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.policy.shell.parse.command_parser import precheck_problem
@@ -305,6 +306,8 @@ async def _missing_module(module: str, python: str, tree: Tree) -> MissingProgra
     top, first = tree.git.cwd, module.partition(".")[0]
     if any((top / folder / name).exists() for folder in SOURCE_FOLDERS for name in (first, f"{first}.py")):
         return None
+    if Path(python).parent == PYTHON_ALIAS:
+        python = interpreters(tree.environ)[0]
     places = await probe_imports(python, tree, (module,))
     if not isinstance(places, dict) or places.get(module) != ():
         return None

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
+from scaffold.host.child_environment import PYTHON_ALIAS
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.plan.text.bounded import read_json
 from scaffold.policy.secret.home import SHOW, hidden_path
@@ -178,8 +179,9 @@ def interpreters(environ: Mapping[str, str]) -> list[str]:
     """Return the programs that `python3` and `python` start, each interpreter once."""
     path = environ.get("PATH", os.defpath)
     found = [location for name in ("python3", "python") if (location := shutil.which(name, path=path))]
-    # `python` and `python3` in one folder are the same interpreter.
-    return list({Path(location).parent.resolve(): location for location in found}.values())
+    # `python` and `python3` in one folder are the same interpreter, and our alias is none.
+    places = {Path(location).parent.resolve(): location for location in found}
+    return [location for place, location in places.items() if place != PYTHON_ALIAS]
 
 
 def _is_source(environment: CheckEnvironment, top: Path, location: Path) -> bool:
