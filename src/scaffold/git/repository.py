@@ -181,8 +181,7 @@ async def _read_signature(repo: Repository, role: str) -> Signature:
     if found is None:
         raise RepositoryError(
             "git has no name and email configured for commits",
-            "set them: `git config --global user.name 'Your Name'` and "
-            "`git config --global user.email you@example.org`",
+            "set them: `git config --global user.name 'Your Name' && git config --global user.email you@example.org`",
         )
     return Signature(found["name"], found["email"])
 
