@@ -57,7 +57,8 @@ class RunPreview(Struct, frozen=True):
 
     def _shape_lines(self, layout: Layout) -> Iterator[str]:
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.agents
-        yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
+        shape = f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
+        yield from layout.prose("", shape)
         if actions > 1:
             # Steps that follow each other are counted at their compound: the chain is read as one line.
             parents = {action.key: action.parent for action in self.plan.actions if action.workspace == "parent"}

@@ -167,7 +167,7 @@ def failure_lines(
     )
     if further:
         more = count_of(len(further) - bool(decided), "more line")
-        yield f"      {more}: `{command}`"
+        yield from layout.prose(" " * 6, f"{more}: `{command}`")
 
 
 def strength_suffix(fact: Fact) -> str:
