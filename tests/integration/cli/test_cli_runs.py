@@ -171,6 +171,7 @@ def test_a_saved_run_is_started_or_given_up_by_its_name(context, plan, scaffold)
     assert f"run {run.id} saved" in text
     hints = [line.split("  ")[1] for line in text.partition("Next\n")[2].splitlines()]
     assert hints == [f"scaffold resume {run.id}", f"scaffold cancel {run.id}"]
+    assert f"`scaffold resume {run.id}`" in scaffold("tasks", "--run", run.id).out
 
 
 def test_the_commands_of_another_run_than_the_latest_name_it(context, plan, scaffold):

@@ -191,7 +191,7 @@ def save_run(context: RunContext, run_id: RunId) -> None:
     run, store = take_over_run(context, run_id), context.store
     with store.transaction(durable=True):
         if isinstance(run.state, Planning | Active):
-            _pause_goals(store, run, Paused(NOT_AGREED))
+            _pause_goals(store, run, Paused(f"{NOT_AGREED}: `scaffold resume {run.id}`"))
             store.runs.move(run.id, Saved(), fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
 
