@@ -1,1 +1,1 @@
-"""A user's first hour on real projects, recorded: at a terminal of 80 and of 200 columns, and in a pipe."""
+"""A user's first hour on real projects, recorded: at terminals of three widths, and in a pipe."""

@@ -14,10 +14,12 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b[()][A-Z0-9]|\r+")
 """What moves the cursor or erases: a new line of the screen begins behind it."""
 _ESCAPE = re.compile(r"\x1b|[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_TO_COPY = re.compile(r"^\s*(?:[#$+-] ?)?(?:scaffold|ralph|git|cd|uv|pipx|export|source) \S")
-"""A command to copy stays in one piece, however narrow the terminal is."""
+_TO_COPY = re.compile(
+    r"^\s*(?:[#$+-] ?)?(?:scaffold|ralph|git|cd|uv|pipx|export|source) \S|^diff --git |^ {4,}(?:- )?[a-z_]+: "
+)
+"""A command and a plan to copy stay in one piece, however narrow the terminal is; so does what git prints."""
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_SPAN = re.compile(r"N(?:ms|min|s|h|d)(?:N(?:ms|min|s|h|d))*|(?:yesterday|today|justnow)")
+_SPAN = re.compile(r"N(?:ms|min|m|s|h|d)(?:N(?:ms|min|m|s|h|d))*|(?:yesterday|today|justnow)")
 _OURS = re.compile(
     r"`((?:scaffold|ralph) [^`\n…]+)`|^\s+((?:scaffold|ralph) [^`\n…]+?)(?:\s{2,}.*|\s+#.*)?$", re.MULTILINE
 )
@@ -25,10 +27,19 @@ _PATH = re.compile(r"(?<![\w./…@:*-])(?:/[\w.@+-]+){2,}(?![\w*{…/<-])|(?<![\
 _PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{2,}\b|\.\.\.|\[|\||<")
 _NOT_THERE_YET = re.compile(r"not written|(data|cache) folder|save it as|config\.local\.yaml|would |removed ")
 """Lines about files that need not exist."""
-_FOR_PROGRAMS = re.compile(r"--json\b|\bservice\b|\bcompletion\b")
+_FOR_PROGRAMS = re.compile(r"--json\b|\bservice\b|\bcompletion\b|run --plan .*--dry-run")
 """Commands that print what other programs read."""
 _BARS = re.compile("[█·]+")
 CUT = "…"
+_BARE_CUT = re.compile(rf"(?:^|\s{{2,}})\W*\w{{0,8}}{CUT}")
+_ANSWERS = re.compile(r"\[y/N\]|\[Y/n\]")
+_WAITS = re.compile(r"waits? for (?:you|an answer)|needs you")
+_NEXT = re.compile(
+    r"(?:^|[\s`(])(?:scaffold|ralph|git) [a-z-]|in the inbox|`[^`]+`|\s--[a-z]|^error: .+(?:\n\S.*)*\n  \S",
+    re.MULTILINE,
+)
+"""A command, an option, or the second line of an error, which says what to do."""
+_UNKNOWN = re.compile(r"(?<!/dev/)\b(?:unknown|None|null|undefined)\b|\?\?")
 
 
 def lines_of(record: Record) -> list[str]:
@@ -67,6 +78,27 @@ def escapes(record: Record) -> list[str]:
 def cuts(record: Record) -> list[str]:
     """Return the lines of a pipe that end in the mark of a cut."""
     return [line for line in lines_of(record) if CUT in line] if record.columns == PIPE else []
+
+
+def bare_cuts(record: Record) -> list[str]:
+    """Return the lines of a screen of which a cell is cut before it says anything."""
+    return [line for line in record.screen.splitlines() if _BARE_CUT.search(line)]
+
+
+def open_questions(record: Record) -> list[str]:
+    """Return the lines of a screen that leave the user with a question: it names no answers, and nothing to type."""
+    lines = record.screen.splitlines()
+    # The answers may be in the next sentence.
+    asked = [line for line in lines if line.endswith("?") and "`" not in line and not _ANSWERS.search(record.screen)]
+    waits = [line for line in lines if record.code or _WAITS.search(line)]
+    return [*asked, *([] if _NEXT.search(record.screen) else waits[:1])]
+
+
+def unknown_values(record: Record) -> list[str]:
+    """Return the lines of a screen with a value that nobody knows."""
+    if _FOR_PROGRAMS.search(record.command):
+        return []
+    return [line for line in record.screen.splitlines() if _UNKNOWN.search(line)]
 
 
 def difference(terminal: Record, pipe: Record) -> list[str]:

@@ -23,7 +23,7 @@ def _plan(name: str, *actions: dict[str, object]) -> str:
 
 
 def _calls(action: str, *calls: dict[str, object]) -> dict[str, object]:
-    usage = {"input_tokens": 20_000, "output_tokens": 500}
+    usage = {"input_tokens": 10_000, "output_tokens": 500}
     return {"when": {"action": action, "turn": 1}, "text": "I do it.", "tool_calls": list(calls), "usage": usage}
 
 
@@ -66,9 +66,9 @@ REPLIES = {
         {
             "when": {"role": "implementation", "turn": 1},
             "tool_calls": [_write("docs/NOTES.md", "# Notes\n")],
-            "usage": {"input_tokens": 20_000, "output_tokens": 500},
+            "usage": {"input_tokens": 10_000, "output_tokens": 500},
         },
-        {"when": {}, "text": "Done.", "usage": {"input_tokens": 20_000, "output_tokens": 50}},
+        {"when": {}, "text": "Done.", "usage": {"input_tokens": 10_000, "output_tokens": 50}},
     ],
 }
 SHORTENER = _plan("shortener", STORE, API)

@@ -1,13 +1,13 @@
-"""Type a command at a terminal or in a pipe, and keep what it prints and how it ends."""
+"""Type a command at a terminal or in a pipe, and keep what it prints, the screen, and how it ends."""
 
-import re
 import subprocess  # noqa: TID251 - commands are typed as users type them
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pexpect
 from msgspec import Struct
+
+from support.terminal import Screen
 
 LIMIT_S = 900.0
 """A command that takes longer is ended, and counts as one that hangs."""
@@ -30,19 +30,22 @@ class Record(Struct, frozen=True, kw_only=True):
     """The exit code, or HANGS."""
     raw: str
     """Standard output and error as they came, with escape codes."""
+    screen: str = ""
+    """All lines of the terminal in the end, also those that scrolled away; empty for a pipe."""
     seconds: float
 
 
 def record(
     command: str, *, columns: int, cwd: Path, environ: Mapping[str, str], answers: Sequence[tuple[str, str]] = ()
 ) -> Record:
-    """Return what a shell command prints; `answers` are pairs of a question's pattern and what is typed then."""
-    started = time.monotonic()
+    """Return what a shell command prints; `answers` are pairs of a question and what is typed then."""
+    started, screen = time.monotonic(), ""
     if columns == PIPE:
         code, raw = _in_pipe(command, cwd, environ)
     else:
-        code, raw = _at_terminal(command, columns, cwd, environ, answers)
-    return Record(command=command, columns=columns, code=code, raw=raw, seconds=time.monotonic() - started)
+        code, raw, screen = _at_terminal(command, columns, cwd, environ, answers)
+    seconds = time.monotonic() - started
+    return Record(command=command, columns=columns, code=code, raw=raw, screen=screen, seconds=seconds)
 
 
 def _in_pipe(command: str, cwd: Path, environ: Mapping[str, str]) -> tuple[int, str]:
@@ -64,30 +67,23 @@ def _in_pipe(command: str, cwd: Path, environ: Mapping[str, str]) -> tuple[int, 
 
 def _at_terminal(
     command: str, columns: int, cwd: Path, environ: Mapping[str, str], answers: Sequence[tuple[str, str]]
-) -> tuple[int, str]:
-    child = pexpect.spawn(
-        "bash",
-        ["-o", "pipefail", "-c", command],
-        cwd=str(cwd),
-        env={**environ, "TERM": "xterm-256color"},
-        dimensions=(ROWS, columns),
-        encoding="utf-8",
-        codec_errors="replace",
-        echo=False,
-        timeout=LIMIT_S,
-    )
-    said = list[str]()
-    known = [*answers, *REFUSALS]
-    questions = [pexpect.EOF, *(f"{re.escape(question)}:? ?" for question, _ in known)]
+) -> tuple[int, str, str]:
+    argv = ["bash", "-o", "pipefail", "-c", command]
+    screen = Screen(argv, cwd=cwd, env={**environ, "TERM": "xterm-256color"}, columns=columns, rows=ROWS)
+    seen, end, code = 0, time.monotonic() + LIMIT_S, HANGS
     try:
-        while (found := child.expect(questions)) > 0:
-            said += [child.before or "", str(child.after), "\n"]  # the end of the line is what a terminal would echo
-            child.sendline(known[found - 1][1])
-        said.append(child.before or "")
-        child.wait()
-    except pexpect.TIMEOUT:
-        said.append(child.before or "")
-        child.close(force=True)
-        return HANGS, "".join(said)
-    child.close()
-    return child.exitstatus if child.exitstatus is not None else -(child.signalstatus or 0), "".join(said)
+        while more := screen.read():
+            asked = screen.raw[seen:]
+            if typed := next((typed for question, typed in (*answers, *REFUSALS) if question in asked), ""):
+                screen.pause()  # what is typed too soon after a run's question is no answer
+                seen = len(screen.raw)
+                screen.type_line(typed)
+            if time.monotonic() > end:
+                break
+        if not more:
+            screen.child.wait()
+            status, signal = screen.child.exitstatus, screen.child.signalstatus
+            code = status if status is not None else -(signal or 0)
+    finally:
+        screen.stop()
+    return code, screen.raw, screen.text

@@ -128,6 +128,8 @@ def work() -> list[Step]:
     plan = "scaffold run --plan"
     budget = "--budget-usd 0.05"
     return [
+        step("ralph --help"),
+        step("ralph 'what does this project do?'"),
         step(f"{plan} plan.yaml", 3, answers=((START, "n"),)),
         *views(),
         step(f"{plan} plan.yaml", answers=((START, "y"),), in_pipe=f"{plan} plan.yaml --yes"),
@@ -142,7 +144,7 @@ def work() -> list[Step]:
         step("scaffold resume --budget-usd 20"),
         step("scaffold config approvals.shell ask && scaffold config inbox.wait_s 1"),
         step(f"{plan} asks.yaml --yes --detach"),
-        step("scaffold attach", 3),
+        step("scaffold attach", 3, answers=(("answer:", "later"),)),
         *views("logs asks"),
         step(f"scaffold approve $(scaffold inbox --json | {FIRST_ID})"),
         step("scaffold resume"),

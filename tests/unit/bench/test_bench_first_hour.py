@@ -7,16 +7,19 @@ import pytest
 from inline_snapshot import snapshot
 
 from first_hour.checks import (
+    bare_cuts,
     cuts,
     difference,
     escapes,
     missing_paths,
+    open_questions,
     tracebacks,
     unknown_commands,
+    unknown_values,
     wide_lines,
     wrong_code,
 )
-from first_hour.packages import packages
+from first_hour.place import projects
 from first_hour.recorder import HANGS, PIPE, Record, record
 from first_hour.steps import before_identity, of_pages, set_up, work
 
@@ -25,7 +28,7 @@ WIDE = "a sentence that is too long for a terminal of forty columns"
 
 
 def typed(raw, *, columns=PIPE, code=0):
-    return Record(command="scaffold status", columns=columns, code=code, raw=raw, seconds=0.1)
+    return Record(command="scaffold status", columns=columns, code=code, raw=raw, screen=raw, seconds=0.1)
 
 
 def test_lines_that_do_not_fit_are_found():
@@ -47,6 +50,23 @@ def test_what_a_pipe_must_not_have_is_found():
     assert escapes(typed("over\rwritten\n")) == [], "it is a character of text files"
     assert cuts(typed("the re…\n")) != []
     assert (escapes(typed("plain\n")), cuts(typed("plain\n"))) == ([], [])
+
+
+def test_a_screen_that_leaves_a_question_is_found():
+    """A cut before the first word, no word of what to type, a value that nobody knows."""
+    screens = {
+        (bare_cuts, "✓ completed  abcd  $0.32         …\n"): True,
+        (bare_cuts, "✓ completed  abcd  add a command line that…\n"): False,
+        (open_questions, "Delete it?\n"): True,
+        (open_questions, "Delete it? [y/N]\n"): False,
+        (open_questions, "shop: paused: waits for your go-ahead\n"): True,
+        (open_questions, "shop: waits for you\n\nNext\n  scaffold inbox\n"): False,
+        (unknown_values, "the cost is unknown\n"): True,
+        (unknown_values, "--- /dev/null\n"): False,
+    }
+    assert {(check, text): bool(check(typed(text, columns=40))) for check, text in screens} == screens
+    errors = {"error: it is broken\n": True, "error: it is\nbroken\n  Mend it.\n": False}
+    assert {text: bool(open_questions(typed(text, columns=40, code=64))) for text in errors} == errors
 
 
 def test_text_that_only_one_of_two_places_has_is_found():
@@ -89,8 +109,8 @@ def test_a_command_is_recorded_as_it_is_typed(columns, tmp_path):
     command = f'{sys.executable} -c "{script}"; exit 3'
     done = record(command, columns=columns, cwd=tmp_path, environ=os.environ, answers=(("Start? [y/N]", "y"),))
     assert done.code == 3
-    said = [line for line in done.raw.splitlines() if line.strip()]
-    assert said == (["False", "no"] if columns == PIPE else ["True", "Start? [y/N]: ", "y"])
+    said = [line for line in (done.screen or done.raw).splitlines() if line.strip()]
+    assert said == (["False", "no"] if columns == PIPE else ["True", "Start? [y/N]: y", "y"])
 
 
 def test_the_hour_has_the_commands_of_the_tour_and_of_the_pages():
@@ -99,4 +119,4 @@ def test_the_hour_has_the_commands_of_the_tour_and_of_the_pages():
     assert len(tour) > 100
     assert {each.page.partition(":")[0] for each in pages} >= {"docs/guide.md", "docs/first-run.md", "docs/init.md"}
     assert any(each.command == snapshot("scaffold logs store --full") for each in (*tour, *pages) if each.reads)
-    assert {each.registry for each in packages()} == {"pypi", "npm"}
+    assert sorted(each.program for each in projects()) == ["cargo", "go", "npm", "npm", "python3", "python3"]
