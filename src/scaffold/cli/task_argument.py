@@ -5,9 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
 
-import click
-
 from scaffold.cli.render.terminal.style import is_terminal
+from scaffold.cli.render.terminal.text_layout import confirm
 from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 
@@ -51,5 +50,5 @@ def check_task(task: str, *, yes: bool) -> None:
         else f"Pass a file that describes the task as {as_spec}.",
     )
     is_doubtful = len(task.split()) == 1 and not yes and is_terminal(sys.stdin)
-    if is_doubtful and not click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True):
+    if is_doubtful and not confirm(f"The task is only one word, {quoted(task)}. Go on?"):
         raise UsageError("nothing was started", "Describe the task in a sentence.")

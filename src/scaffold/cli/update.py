@@ -4,13 +4,12 @@ import shlex
 import sys
 from datetime import datetime, timedelta
 
-import click
 import msgspec
 from msgspec import Struct
 
 from scaffold.cli.exit_codes import OK
 from scaffold.cli.render.terminal.style import is_ci, is_terminal
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import confirm, print_text
 from scaffold.core.errors import UsageError
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.installation import Installation, find_installation, install_newest, newer_version, other_processes
@@ -69,7 +68,7 @@ def update() -> int:
             f"other processes run from this installation and would find its modules replaced: {named}",
             "Stop runs with `scaffold stop` and end chats first; a stopped run is resumed with the new version.",
         )
-    if not click.confirm(f"Replace {installation.version} with {newer}, by `{command}`?", err=True):
+    if not confirm(f"Replace {installation.version} with {newer}, by `{command}`?"):
         print_text("nothing was changed")
         return OK
     run_async(install_newest(installation))

@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
-from support.terminal import printed_lines
+from support.terminal import Screen, printed_lines
 
 COMMANDS = (
     ("config",),
@@ -21,6 +21,7 @@ COMMANDS = (
     ("run", "plan.yaml"),
     ("completion", "no-such-shell"),
     ("plan", "check", "plan.yaml"),
+    ("plan", "check", "sound.yaml"),
     ("permissions", "check", "--", "git", "push", "--force", "origin", "main"),
 )
 UNSOUND = """\
@@ -36,6 +37,7 @@ goals:
 def place(repository):
     """Return a repository with settings of its own and a plan, in a folder with a long name."""
     (repository / "plan.yaml").write_text(UNSOUND)
+    (repository / "sound.yaml").write_text(UNSOUND.replace("preconditions: [schema_of_the_database_is_migrated], ", ""))
     commands = "".join(f"  - .venv/bin/python -m pip install package-{number}\n" for number in range(9))
     (repository / ".scaffold.yaml").write_text(
         f"setup:\n{commands}quality_gates:\n  test: python3 -m pytest -q tests\n"
@@ -66,6 +68,23 @@ def test_what_a_command_says_fits_the_terminal_and_is_whole(args, columns, place
     shown = printed_lines(args, cwd=place, columns=columns)
     assert [line for line in shown if cell_len(line) > columns and len(line.split()) > 1 and "`" not in line] == []
     assert "".join("".join(shown).split()) == "".join(in_pipe(args, place).split())
+
+
+@pytest.mark.slow
+def test_a_question_fits_the_terminal_and_so_do_its_answers(place):
+    """AL-28: the answer is typed behind it."""
+    argv = [sys.executable, "-m", "scaffold", "run", "internationalisation", "--model", "cassette:none.yaml"]
+    screen = Screen(argv, cwd=place, env={**os.environ, "TERM": "xterm"}, columns=40)
+    try:
+        shown = screen.wait_for(r"\[y/N\]: *$")
+        screen.type_line("n")
+        screen.wait_for_exit()
+    finally:
+        screen.stop()
+    assert shown == snapshot("""\
+The task is only one word,
+`internationalisation`. Go on? [y/N]:\
+""")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from msgspec import structs
 from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.render.init_text import found_lines, labelled
 from scaffold.cli.render.terminal.style import is_terminal
-from scaffold.cli.render.terminal.text_layout import layout_for
+from scaffold.cli.render.terminal.text_layout import confirm, layout_for
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.core.ids import Commit
@@ -34,7 +34,7 @@ async def ask_on_terminal(lines: Sequence[str]) -> bool:
         return False
     layout = layout_for(sys.stderr)
     click.echo("\n".join(row for line in lines for row in layout.wrap("", line, hang=4)), err=True)
-    return click.confirm("Run them with all your rights?", err=True)
+    return confirm("Run them with all your rights?")
 
 
 async def agreed_sandbox(

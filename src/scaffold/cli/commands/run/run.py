@@ -27,7 +27,7 @@ from scaffold.cli.execution.foreground import (
 from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.render.terminal.style import is_terminal, note_printer, print_json
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import confirm, print_text
 from scaffold.cli.wiring import open_context
 from scaffold.config.permission_settings import detect_sandbox_level, sandbox_settings
 from scaffold.config.run.effective_settings import (
@@ -216,7 +216,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     # A user who is asked to start the plan sees it.
     if not (flags.quiet and flags.yes):
         await print_preview(context, run.id)
-    if not flags.yes and not (is_terminal(sys.stdin) and click.confirm("Start?", err=True)):
+    if not flags.yes and not (is_terminal(sys.stdin) and confirm("Start?")):
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         await print_result(context, run.id, as_json=flags.as_json)

@@ -18,7 +18,7 @@ from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.init_text import HEADER, configuration_text, found_lines, labelled, problem_lines, result_lines
 from scaffold.cli.render.terminal.style import heading, is_terminal, print_json
-from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
+from scaffold.cli.render.terminal.text_layout import confirm, layout_for, print_text
 from scaffold.config.settings import PROJECT_FILES, load_settings
 from scaffold.config.settings_file import read_text
 from scaffold.core.errors import TrustError, UsageError
@@ -197,10 +197,10 @@ def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bo
     where = run_async(confinement_text(found.repository))
     if where:
         asked = f"Run these commands once, {where} and in a temporary worktree of {found.head[:8]}? {NETWORK}"
-        # The last line leaves room for the answers.
-        layout = Layout(layout_for(sys.stderr).columns - len(" [y/N]: "))
-        if not agreed and not click.confirm("\n".join(["", *layout.prose("", asked)]), err=True):
-            return None
+        if not agreed:
+            click.echo(err=True)
+            if not confirm(asked):
+                return None
         print_text(f"\nrunning each command once, {where}", err=True)
 
     def show(result: GateTrial) -> None:
@@ -225,7 +225,7 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     if not exists:
         # Only what it sets: the comments about other settings would hide that.
         _print_file_lines(text.removeprefix(HEADER).strip() if text != HEADER else "(only comments)")
-        return click.confirm(f"Write this to {os.path.relpath(path)}?", default=True, err=True)
+        return confirm(f"Write this to {os.path.relpath(path)}?", default=True)
     try:
         before = read_text(path)
     except UsageError:
@@ -234,7 +234,7 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
         return False
     changes = "".join(difflib.unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), n=0))
     _print_file_lines(changes)
-    return click.confirm(f"{os.path.relpath(path)} exists. Replace it, as shown?", err=True)
+    return confirm(f"{os.path.relpath(path)} exists. Replace it, as shown?")
 
 
 def _print_file_lines(text: str) -> None:

@@ -7,13 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import click
 from msgspec import to_builtins
 from msgspec.json import encode
 
 from scaffold.cli.exit_codes import FAILED, OK
 from scaffold.cli.render.terminal.style import is_terminal, print_json
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import confirm, print_text
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, one_line, printable, short_line
@@ -52,7 +51,7 @@ def confirmed(what: str, question: str, *, as_json: bool) -> bool:
     """Return whether the user says yes; UsageError where nobody can be asked."""
     if as_json or not is_terminal(sys.stdin, sys.stderr):
         raise UsageError(f"{what} needs your confirmation or --yes", "Review it with --show, then pass --yes.")
-    if click.confirm(question, err=True):
+    if confirm(question):
         return True
     print_text("nothing changed", err=True)
     return False

@@ -13,7 +13,7 @@ from scaffold.cli.execution.taking import publish_work, read_wish
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import is_terminal, print_json, print_note, status_mark
-from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
+from scaffold.cli.render.terminal.text_layout import Layout, confirm, layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
@@ -121,7 +121,7 @@ async def _prove_selection(context: RunContext, run: Run, work: TakenWork, *, as
 
 def _is_declined(question: str) -> bool:
     # Without a terminal nobody is asked: the command itself was the consent.
-    return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
+    return is_terminal(sys.stdin, sys.stderr) and not confirm(question)
 
 
 def _print_taken_before(run: Run, work: TakenWork, *, as_json: bool) -> int:
@@ -163,7 +163,7 @@ def _require_force(target: Target) -> None:
     # `--yes` does not cover it: what somebody else pushed would be lost.
     there = f"{target.remote} has other commits on {target.branch}"
     at_terminal = is_terminal(sys.stdin, sys.stderr)
-    if not at_terminal or not click.confirm(f"{there}. Replace them?", err=True):
+    if not at_terminal or not confirm(f"{there}. Replace them?"):
         fetched = f"git fetch {quote(target.remote)} {quote(target.branch)}"
         raise GitError(
             there,

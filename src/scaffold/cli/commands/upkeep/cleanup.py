@@ -10,7 +10,7 @@ import click
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import is_terminal, print_json
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import confirm, print_text
 from scaffold.cli.wiring import context_if_any
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.settings import load_settings
@@ -102,7 +102,7 @@ async def _purge_state(
         if not yes and not is_terminal(sys.stdin):
             fix = "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."
             raise UsageError("purge needs your confirmation", fix)
-        if not yes and not click.confirm(QUESTION, err=True):
+        if not yes and not confirm(QUESTION):
             return items, False
         async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="removes it")):
             return await job.execute(), True

@@ -107,6 +107,13 @@ def print_text(text: str, *, err: bool = False) -> None:
     click.echo(start + "\n".join(lines), err=err)
 
 
+def confirm(question: str, *, default: bool = False) -> bool:
+    """Return the user's yes or no to a question on standard error, in lines that fit the terminal."""
+    # The last line leaves room for the answers.
+    layout = Layout(layout_for(sys.stderr).columns - len(" [y/N]: "))
+    return click.confirm("\n".join(layout.prose("", question, hang=0)), default, err=True)
+
+
 def _terminal_columns(stream: TextIO) -> int:
     try:
         return os.get_terminal_size(stream.fileno()).columns
