@@ -27,7 +27,7 @@ SUITES: Mapping[str, str] = {
         "integration/agent/*"
     ),
     "cli": (
-        "e2e/*completion.py e2e/*distribution.py e2e/*examples.py e2e/*init.py e2e/*invalid_input.py "
+        "e2e/*completion.py e2e/*distribution.py e2e/*documents.py e2e/*examples.py e2e/*init.py e2e/*invalid_input.py "
         "e2e/*items.py e2e/*no_call_home.py e2e/*orders.py e2e/*pager.py e2e/*progress.py e2e/*repl*.py e2e/*report.py "
         "e2e/*steering.py e2e/*update.py e2e/*verbose_log.py integration/cli/* integration/demo/* "
         "unit/cli/*"
@@ -49,7 +49,7 @@ SUITES: Mapping[str, str] = {
     "llm": "e2e/*model_servers.py e2e/*ralph_wire.py integration/llm*/* properties/llm/* unit/llm/*",
     "login": "e2e/*login.py",
     "mcp": "e2e/*mcp_runs.py e2e/*mcp_server.py",
-    "memory": "e2e/*documents.py e2e/*ingestion*.py e2e/*memory.py e2e/*vector_tools.py integration/memory/*",
+    "memory": "e2e/*ingestion*.py e2e/*memory.py e2e/*vector_tools.py integration/memory/*",
     "orchestrator": (
         "e2e/*agent_supervision.py e2e/*budget.py e2e/*collisions.py e2e/*compliance.py "
         "e2e/*contract_crashes.py e2e/*crash_points.py e2e/*goals.py e2e/*kill.py e2e/*planning.py "
