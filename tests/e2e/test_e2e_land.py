@@ -117,7 +117,7 @@ def test_a_squashed_commit_has_the_proven_tree_and_the_users_message(scenario):
     assert scenario.git("rev-parse", "main^").strip() == scenario.status()["run"]["base_sha"]
     subject, _, *body = scenario.git("log", "-1", "--format=%B", "main").split("\n")
     assert subject == "Shop: store, docs"
-    assert "- api: make api" in body
+    assert "- make api" in body
     assert "Signed-off-by: Ada <ada@example.invalid>" in body
     assert scenario.git("log", "-1", "--format=%an <%ae>", "main").strip() == "Ada <ada@example.invalid>"
     (taken,) = scenario.status()["run"]["taken"]

@@ -136,7 +136,7 @@ def test_a_pull_request_is_opened_once_and_its_text_is_the_evidence(scenario):
     (pull,) = pulls(scenario)
     assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
     assert pull["body"].startswith("```text\nstore, docs\n```\n")
-    assert "- `api: make api`" in pull["body"]
+    assert "- `make api`" in pull["body"]
     assert "`grep -q model api.py` exited with 0" in pull["body"]
     assert pushed(scenario) == scenario.git("rev-parse", session_branch(scenario)).strip()
     assert (checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")) == before

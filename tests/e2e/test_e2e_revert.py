@@ -32,7 +32,7 @@ def test_a_reverted_action_is_open_again_and_resume_works_on_it(scenario):
     assert status["run"]["status"] == "paused"
     assert {each["key"]: each["status"] for each in status["actions"]}["model"] == "pending"
     assert files(scenario) == {".gitignore", "README.md", "api.py", "GUIDE.md"}
-    assert scenario.git("log", "-1", "--format=%s", session_branch(scenario)).strip() == 'Revert "model: make model"'
+    assert scenario.git("log", "-1", "--format=%s", session_branch(scenario)).strip() == 'Revert "make model"'
     scenario.scaffold("revert", "model", code=64)
     resumed = scenario.scaffold("resume", code=0)
     assert resumed.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
@@ -158,7 +158,7 @@ def test_a_kill_at_any_point_of_a_revert_is_made_up_for(tmp_path, share):
         assert scenario.facts()["model_works"] == "refuted"
         assert scenario.status()["run"]["status"] == "paused"
         subjects = scenario.git("log", "--format=%s", session_branch(scenario)).splitlines()
-        assert subjects.count('Revert "model: make model"') == 1
+        assert subjects.count('Revert "make model"') == 1
         return point.passed()
 
     try_every_point(share, trial)

@@ -117,7 +117,7 @@ def test_review_shows_what_was_reverted_and_what_was_taken(tmp_path):
     scenario.scaffold("land", code=0)
     scenario.scaffold("revert", "guide", code=0)
     found = json.loads(scenario.scaffold("review", "--json").stdout)
-    assert [each["subject"] for each in found["commits"]][-1] == 'Revert "guide: make guide"'
+    assert [each["subject"] for each in found["commits"]][-1] == 'Revert "make guide"'
     assert "GUIDE.md" not in [each["path"] for each in found["files"]]
     assert [each["state"] for each in found["facts"] if each["name"] == "guide_written"] == ["refuted"]
     assert [each["branch"] for each in found["taken"]] == ["main"]

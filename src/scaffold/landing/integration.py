@@ -1,5 +1,6 @@
 """Integrate a candidate: make the commit that would land on a tip, in memory."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -8,7 +9,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Action, Run
-from scaffold.core.plan import full_text, headline
+from scaffold.core.plan import full_text
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.git.trees.merge import on_base
@@ -25,6 +26,8 @@ from scaffold.policy.path import globs
 from scaffold.run.attempts.assignment import action_of_work
 from scaffold.run.context import RunContext
 
+MAX_SUBJECT = 72
+HEADING = re.compile(r"^#+\s+")
 MAX_TOLD = 12
 """How many files a refusal names."""
 
@@ -125,14 +128,29 @@ def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
 
 def landing_message(run: Run, action: Action) -> str:
     """Return the message of the commit that lands an action's work."""
-    first = headline(action)
-    if action.method == "story":
-        subject = f"feat(ralph): {action.key} - {first}"
-    else:
-        subject = f"{action.key}: {first}" if first and first != action.key else action.key
-    rest = full_text(action).removeprefix(first).strip()
-    body = f"\n\n{rest}" if rest and rest != action.key else ""
-    return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
+    rest = full_text(action).removeprefix(_subject_words(action)).strip()
+    body = f"\n\n{rest}" if rest else ""
+    return f"{commit_subject(action)}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
+
+
+def commit_subject(action: Action) -> str:
+    """Return the subject of the commit of an action: its title as it stands; trailers name the action."""
+    words = _subject_words(action)
+    return f"feat(ralph): {action.key} - {words}" if action.method == "story" else words
+
+
+def _subject_words(action: Action) -> str:
+    return action.title.strip() or fitted_subject(action.description) or action.key
+
+
+def fitted_subject(text: str) -> str:
+    """Return the first line of a text, cut to fit the subject of a commit."""
+    # Editors of commit messages drop lines that begin as a heading does.
+    line = HEADING.sub("", text.strip().partition("\n")[0]).strip()
+    if len(line) <= MAX_SUBJECT:
+        return line
+    cut = line[: MAX_SUBJECT - 2]
+    return f"{(cut.rpartition(' ')[0] or cut[:-1]).rstrip()}..."
 
 
 def _printable_merges(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerge, ...]:

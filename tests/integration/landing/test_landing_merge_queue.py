@@ -30,7 +30,7 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     people = f"{AUTHOR.name} <{AUTHOR.email}>|{COMMITTER.name} <{COMMITTER.email}>"
     assert await harness.sh(f"git log -1 --format='%an <%ae>|%cn <%ce>' {run.session_branch}") == people
     message = await harness.sh(f"git log -1 --format=%B {run.session_branch}")
-    assert message.strip() == f"a: Make a.\n\nWell.\n\nScaffold-Run: {run.id}\nScaffold-Action: a"
+    assert message.strip() == f"Make a.\n\nWell.\n\nScaffold-Run: {run.id}\nScaffold-Action: a"
     assert await harness.sh(f"git rev-list --count {run.base_sha}..{run.session_branch}") == "1"
     (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert (fact.assertion, fact.state, fact.strength, fact.commit, fact.paths) == (
@@ -193,7 +193,7 @@ async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
     run, queue = await begin(harness, act("a", check=move), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), BatchLanded)
-    assert await harness.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
+    assert await harness.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "Do a.\ntheirs"
     assert await harness.sh(f"git ls-tree --name-only {run.session_branch}") == "README\na\nlist\nmoved"
     assert harness.store.intents.open_of_run(run.id) == ()
 

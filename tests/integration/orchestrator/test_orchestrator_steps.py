@@ -43,7 +43,7 @@ async def test_steps_share_a_worktree_and_land_as_one_commit(harness):
     assert ending.state == Completed()
     assert harness.statuses(run) == dict.fromkeys(("s", "s/look", "s/write", "s/finish"), "completed")
     assert await harness.landed(run) == ["s"]
-    assert await harness.sh(f"git log -1 --format=%s {run.session_branch}") == "s: A list of six"
+    assert await harness.sh(f"git log -1 --format=%s {run.session_branch}") == "A list of six"
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\nsix"
     look, write, finish = (harness.attempts(run, f"s/{key}")[0] for key in ("look", "write", "finish"))
     assert [each.outcome for each in (look, write, finish)] == ["recorded", "recorded", "landed"]

@@ -20,7 +20,7 @@ def _move(name: str, purpose: MovePurpose = "ff") -> BranchMove:
         head=NEW,
         old=OLD,
         new=NEW,
-        commits=(TakenCommit(old=NEW, new=NEW, action="x", subject="x: make it"),),
+        commits=(TakenCommit(old=NEW, new=NEW, action="x", subject="make it"),),
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 

@@ -11,12 +11,10 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Goal, Run
-from scaffold.core.plan import headline
+from scaffold.core.model import Run
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import TakenWork, begin_move, finish_move, settle_moves
-from scaffold.landing.taking.remake import request_line
 from scaffold.landing.taking.user_programs import require_program, run_as_user, told
 from scaffold.policy.trust_decision import TrustStatus
 from scaffold.run.context import RunContext
@@ -30,7 +28,6 @@ ADDRESS = re.compile(
     r"(?P<owner>[^/]+)/(?P<name>[^/]+?)(?:\.git)?/?"
 )
 """The URL of a repository as `https://`, `ssh://` or `git@host:owner/name`."""
-MAX_TITLE = 72
 REJECTED = (b"[rejected]", b"(non-fast-forward)", b"(fetch first)", b"(stale info)")
 
 
@@ -288,9 +285,3 @@ async def _run_gh(context: RunContext, target: Target, *args: str, stdin: bytes 
             "Check `gh auth status`, then repeat the same command: it goes on where it stopped.",
         )
     return done.stdout.decode(errors="replace")
-
-
-def title_of(run: Run, goals: Sequence[Goal], work: TakenWork) -> str:
-    """Return the title of a pull request: the run's request, or what the only action does."""
-    first = (headline(work.only) if work.only else "") or request_line(run, goals)
-    return first if len(first) <= MAX_TITLE else f"{first[: MAX_TITLE - 3].rstrip()}..."

@@ -235,7 +235,7 @@ async def _squash_commits(
     context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, tree: str, onto: Commit
 ) -> tuple[Mapping[Commit, Commit], Commit]:
     identity: RunIdentity = run.settings.identity
-    message = squash_message(run, context.store.goals.for_run(run.id), chosen, wish.message)
+    message = squash_message(run, context.store.goals.for_run(run.id), chosen, wish.message, only=wish.only)
     text = CommitText(author=identity.author, authored_at="", committer=identity.committer, message=message)
     new = await remake(context, tree, text, parents=[onto], style=wish.style)
     return {each.commit: new for each in chosen}, new

@@ -14,7 +14,6 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, Assertion, AttemptId, Commit, GoalId
 from scaffold.core.landing.branch_move import BranchMove, TakenCommit
 from scaffold.core.model import Action, Run
-from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
@@ -24,6 +23,7 @@ from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import LandedAttempt, record_attempt, session_tip
 from scaffold.landing.facts.stale_facts import ProvenFacts, all_facts, dependent_facts, mark_stale, undo_action
+from scaffold.landing.integration import commit_subject
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
 from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_work
@@ -264,7 +264,7 @@ def _withdraw_candidates(
 def _record_there(store: Store, run: Run, move: BranchMove, landing: LandedAttempt) -> TakenCommit:
     action = _action_of(store, landing.attempt_id)
     record_attempt(store, run, landing, move.new, move.created_at)
-    return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=headline(action))
+    return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=commit_subject(action))
 
 
 def _needs_of(

@@ -7,11 +7,13 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
-from scaffold.core.model import Goal, Run
+from scaffold.core.landing.branch_move import TakenCommit
+from scaffold.core.model import Action, Goal, Run
 from scaffold.core.run_settings import Signature
 from scaffold.git.trees.merge import HELPER, Conflicted, merge_commits
 from scaffold.git.trees.tree_file import tree_with
 from scaffold.landing.conflicts.merge_ladder import Integration, TreeMerged, merge_candidate
+from scaffold.landing.integration import fitted_subject
 from scaffold.landing.marked_tree import merge_list
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
@@ -196,13 +198,23 @@ def request_line(run: Run, goals: Sequence[Goal]) -> str:
     return text or f"run {run.id}"
 
 
-def squash_message(run: Run, goals: Sequence[Goal], commits: Sequence[SessionCommit], template: str) -> str:
+def work_title(
+    run: Run, goals: Sequence[Goal], commits: Sequence[SessionCommit | TakenCommit], only: Action | None
+) -> str:
+    """Return what commits are about: the subject of the `only` action's or of the single one, or the run's request."""
+    subjects = [each.subject for each in commits if only is None or each.action == only.key]
+    return subjects[0] if len(subjects) == 1 else fitted_subject(request_line(run, goals))
+
+
+def squash_message(
+    run: Run, goals: Sequence[Goal], commits: Sequence[SessionCommit], template: str, *, only: Action | None
+) -> str:
     """Return the message of the squashed commit of a run's work.
 
-    In the template, `{request}` is the run's request, `{actions}` a line for each commit, `{run}` the run.
+    In the template, `{request}` is the `work_title`, `{actions}` a line for each commit, `{run}` the run.
     """
     actions = "\n".join(f"- {each.subject}" for each in commits)
-    values = {"request": request_line(run, goals), "actions": actions, "run": run.id}
+    values = {"request": work_title(run, goals, commits, only), "actions": actions, "run": run.id}
     text = PLACEHOLDER.sub(lambda found: values[found[1]], template)
     keys = dict.fromkeys(each.action for each in commits if each.action)
     trailers = [f"Scaffold-Run: {run.id}", *(f"Scaffold-Action: {key}" for key in keys)]

@@ -8,15 +8,17 @@ from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.proof.contract import STRENGTHS, Strength, reasons_of
-from scaffold.landing.taking.github_pull_request import PullRequest, title_of
+from scaffold.landing.taking.github_pull_request import PullRequest
 from scaffold.landing.taking.land import TakenWork
-from scaffold.landing.taking.remake import request_line
+from scaffold.landing.taking.remake import request_line, work_title
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_view import RunView
 
 MARKS: dict[Strength, str] = {each: "⚠️ weak" if each == "weak" else each for each in STRENGTHS}
 MAX_BODY_CHARS = 60_000
 """GitHub takes 65,536 characters."""
+MAX_TITLE_CHARS = 256
+"""GitHub takes no longer ones."""
 MAX_REQUEST_CHARS = 10_000
 MAX_EVIDENCE = 6
 
@@ -28,7 +30,8 @@ def pull_request_of(view: RunView, work: TakenWork, redactor: Redactor) -> PullR
         # Whole lines: half a code span is no code.
         whole = body[:MAX_BODY_CHARS].rpartition("\n")[0]
         body = f"{whole}\n\n(shortened; `scaffold review {view.run.id}` shows the rest)"
-    return PullRequest(title=redactor.clean(printable(title_of(view.run, view.goals, work))), body=body)
+    title = work_title(view.run, view.goals, work.commits, work.only)
+    return PullRequest(title=redactor.clean(printable(title))[:MAX_TITLE_CHARS], body=body)
 
 
 def _body_lines(view: RunView, work: TakenWork) -> Iterator[str]:
