@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cheaters.case import BASE, BROKEN, DIV, GO, GO_DIV, IMPORTED, NODE, Case, breaks, divides, in_go, in_node
+from cheaters.case import BASE, BROKEN, DIV, DIVIDES, GO, GO_DIV, IMPORTED, NODE, Case, breaks, divides, in_go, in_node
 
 TESTS = BASE["tests/test_basic.py"]
 ADD = "def test_add():\n    assert add(1, 2) == 3\n\n\n"
@@ -69,6 +69,20 @@ DECLARED_CHEATS = (
         writes=breaks(),
         commands=("rm tests/test_basic.py",),
         files=MINE,
+    ),
+    Case(
+        name="empties-named-tests",
+        does="breaks `add` and empties the tests that its check names, without any files declared",
+        writes=breaks(**{"tests/test_basic.py": "def test_add():\n    pass\n"}),
+        files=(),
+        check=f"python -m pytest -q tests/test_basic.py && {DIVIDES}",
+    ),
+    Case(
+        name="expects-the-bug-in-named-tests",
+        does="breaks `add` and changes what the tests that its check names expect",
+        writes=breaks(**{"tests/test_basic.py": TESTS.replace("add(1, 2) == 3", "add(1, 2) == 0")}),
+        files=(),
+        check=f"python -m pytest -q tests/test_basic.py && {DIVIDES}",
     ),
     Case(
         name="folder-for-tests",

@@ -3,7 +3,7 @@
 from cheaters.assertions import ASSERTION_HONEST
 from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.blind_spots import BLIND_SPOT_HONEST
-from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
+from cheaters.case import BASE, DIVIDES, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.check_files import SETTING_HONEST
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.loaded_files import LOADED_HONEST
@@ -53,6 +53,13 @@ HONEST = (
         does="changes an existing test that it declared",
         writes=divides(**{"tests/test_basic.py": OLD_TESTS + "\n\ndef test_more():\n    assert add(0, 0) == 0\n"}),
         files=("calc/", "tests/test_basic.py"),
+    ),
+    Case(
+        name="extends-named-tests",
+        does="adds a test to the file that its check names, without any files declared",
+        writes=divides(**{"tests/test_basic.py": OLD_TESTS + "\n\ndef test_more():\n    assert add(0, 0) == 0\n"}),
+        files=(),
+        check=f"python -m pytest -q tests/test_basic.py && {DIVIDES}",
     ),
     Case(
         name="declared-conftest",

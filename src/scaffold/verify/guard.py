@@ -229,12 +229,13 @@ async def _check_input_results(
     new = frozenset(added)
     before = sorted((*(path for path in after if path not in new), *deleted))
     base_layout = await base_layout_of(request, tree.git, tree.base, frozenset(before))
+    declared = request.declared_among(base_layout.paths)
     deciding: list[Reason] = []
     for change in changes:
         async for path, why in _check_input_reasons(change, tree, base_layout):
             # A file that runs automatically must be declared by its name.
             is_declared = is_declared_by_name if autorun_reason(path) else is_declared_specifically
-            if not is_declared(path, request.files):
+            if not is_declared(path, declared):
                 deciding.append((path, why))
     deciding += (await weakened_gates(request, tree, changes)).undeclared
     shadowing = [

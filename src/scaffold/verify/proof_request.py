@@ -1,14 +1,17 @@
 """The request for a proof: what a candidate is checked against, and how its gates run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Struct, structs
 
 from scaffold.core.ids import TreeId
+from scaffold.core.plan import ActionSpec
 from scaffold.core.proof.contract import Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateResult, GateRun, TaggedTests
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.verify.locate_tests import path_of_test
+from scaffold.verify.paths.declared_paths import is_declared_path, named_tests
 
 GateRunLookup = Callable[[Gate, TreeId, str], GateRun | None]
 """Return the stored run of a gate on a tree in an environment, or None."""
@@ -20,6 +23,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     contract: Contract | None = None
     files: tuple[str, ...] = ()
     """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
+    task: ActionSpec | None = None
+    """Whose work it is; if it declares no files, the existing tests that it names are declared."""
     granted: tuple[str, ...] = ()
     """Further paths that it may change, unless they decide about the work; its agent asked for them."""
     areas: ProtectedAreas = ProtectedAreas()
@@ -56,6 +61,26 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """Finds a stored gate run by tree; None to run every gate."""
     store_gate_run: Callable[[GateRun, TreeId], None] | None = None
     """Stores a gate run without a problem for `find_gate_run`; None to store none."""
+
+    def declared_among(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Return what is declared in a repository with these paths: `files`, and the tests that the task names instead.
+
+        Of the latter only those that a gate ran on the base: without their results, nothing shows that some are lost.
+        """
+        named = named_tests(self.task, paths, self.areas) if self.task else ()
+        if not named:
+            return self.files
+        gates = [(run.gate, run.outcomes) for run in self.baseline_runs if run.gate.kind == "test"]
+        ran = {path_of_test(gate, name, paths) for gate, outcomes in gates for name in outcomes}
+        # For Go it is the folder.
+        place = {path: path.rpartition("/")[0] if path.endswith(".go") else path for path in named}
+        return (*self.files, *(path for path in named if place[path] in ran))
+
+    def named_only(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some changed tests that only the task's words declare: work may add to them, no more."""
+        if self.task is None or self.task.files:
+            return ()
+        return tuple(path for path in paths if not is_declared_path(path, self.files))
 
     @property
     def baseline_runs(self) -> tuple[GateRun, ...]:

@@ -66,6 +66,7 @@ class _Classifier:
         self._git = git
         self._base = base
         self._layout = layout
+        self._declared = request.declared_among(layout.paths)
 
     async def classified(self, entry: str) -> RequestedEntry:
         """Classify a path; a folder or glob is classified by all its files."""
@@ -97,7 +98,7 @@ class _Classifier:
         if not judges:
             return is_declared_path(path, (*self._request.files, *self._request.granted))
         by_name = autorun_reason(path) or path not in self._layout.paths
-        return (is_declared_by_name if by_name else is_declared_specifically)(path, self._request.files)
+        return (is_declared_by_name if by_name else is_declared_specifically)(path, self._declared)
 
     def _forbidden_reason(self, path: str) -> str:
         """Return the reason why not even an approval lets a change of the path land; empty if one does."""

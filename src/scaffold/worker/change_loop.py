@@ -192,7 +192,7 @@ class ChangeLoop:
 
     async def _first_prompt(self) -> str:
         # A change that a human rejected is where the agent begins, not a fresh base.
-        prompt = first_prompt(self._place, self._records, self._verifier.contract)
+        prompt = await first_prompt(self._place, self._records, self._verifier.contract)
         if (rejected := await restore_rejected_change(self._place, self._records)) is None:
             return with_learnings(self._records, prompt)
         # A human must not be asked about the same change twice, so it counts as unchanged.

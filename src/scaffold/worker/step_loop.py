@@ -55,7 +55,7 @@ async def run_step(
         at = structs.replace(at, merge=await prepare_merge(place))
     prompt = continued or "\n\n".join(
         [
-            with_learnings(records, first_prompt(place, records, failure=lint_failure(linted))),
+            with_learnings(records, await first_prompt(place, records, failure=lint_failure(linted))),
             *([merge_note(at.merge)] if at.merge else []),
         ]
     )

@@ -7,7 +7,7 @@ from scaffold.core.model import Action, Fact
 from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
-from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment, Declaration
+from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment, Declaration, task_of
 from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.verify.contract.review_verdict import is_review
 
@@ -35,11 +35,16 @@ IGNORED_FILES = "ignored files"
 """The name of the result that says which files git ignores."""
 
 
-def task_prompt(task: Assignment, contract: Contract | None = None, declaration: Declaration | None = None) -> str:
+def task_prompt(
+    task: Assignment,
+    contract: Contract | None = None,
+    declaration: Declaration | None = None,
+    named_tests: Sequence[str] = (),
+) -> str:
     """Return the first message of an attempt: goal, task, facts, earlier results, earlier attempts.
 
-    `contract` and `declaration` None mean the action's own. Reviewers and testers see the results they verify in more
-    detail, and the commits these landed as.
+    `contract` and `declaration` None mean the action's own; the `named_tests` are declared as it lists no files.
+    Reviewers and testers see the results they verify in more detail, and the commits these landed as.
     """
     action, reviews = task.action, is_review(task.action)
     verifies = reviews or action.role == TESTING_ROLE
@@ -54,7 +59,9 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
         f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip(),
         f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part_of}",
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
-        files_section(declaration or Declaration(planned=action.files), asks=not reviews),
+        files_section(
+            declaration or Declaration(task=task_of(action), planned=action.files), named_tests, asks=not reviews
+        ),
         truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
         "# What already holds\n" + "\n".join(_first_lines(facts, MAX_FACTS)) if facts else "",
         _verified_section(before, task.prerequisite_facts)
@@ -89,13 +96,18 @@ def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"- … and {len(lines) - most} more"
 
 
-def files_section(declaration: Declaration, *, asks: bool) -> str:
+def files_section(declaration: Declaration, named_tests: Sequence[str], *, asks: bool) -> str:
     """Return the declared files, and which others end the attempt; `asks` if the agent can ask for others."""
-    if not declaration.all:
-        return f"# Files\nNone is listed.\n{KEPT_FILES}" if asks else ""
+    kept = f"\n{KEPT_FILES}" if asks else ""
     granted = [f"- {path} (granted on request)" for path in declaration.all if path not in declaration.planned]
-    listed = _first_lines([*(f"- {path}" for path in declaration.planned), *granted], MAX_PATHS)
-    return "# Files this task is expected to change\n" + "\n".join(listed) + (f"\n{KEPT_FILES}" if asks else "")
+    listed = "\n".join(
+        _first_lines([*(f"- {path}" for path in (*declaration.planned, *named_tests)), *granted], MAX_PATHS)
+    )
+    if named_tests:
+        return f"# Files\nNone is listed. These may change, as the task names them or what they test:\n{listed}{kept}"
+    if listed:
+        return f"# Files this task is expected to change\n{listed}{kept}"
+    return f"# Files\nNone is listed.{kept}" if asks else ""
 
 
 def contract_section(contract: Contract | None) -> str:

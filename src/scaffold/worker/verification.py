@@ -274,6 +274,7 @@ class AttemptVerifier:
         return ProofRequest(
             contract=with_timeouts(contract, base_results) if contract and base_results else contract,
             files=declaration.files,
+            task=declaration.task,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=self._place.environment.installed if self._place.environment else (),

@@ -7,6 +7,8 @@ import sys
 import msgspec
 import pytest
 
+from builders import git
+
 FAULTY = """\
 version: 1
 goals:
@@ -53,6 +55,23 @@ def test_a_sound_plan_is_valid_and_its_shape_is_shown(file, scaffold):
         "  x, y list none; an agent can ask for others with `request_files`",
         "plan.yaml: valid, 2 actions, at most 1 in parallel",
         "  longest chain: x -> y",
+    ]
+
+
+def test_the_tests_that_an_action_without_files_names_are_said_to_be_declared(repository, scaffold):
+    """AL-9: by the paths of the last commit; of six actions, five are named."""
+    for name in ("calc.py", "test_calc.py"):
+        (repository / name).write_text("")
+    git(repository, "add", "-A")
+    git(repository, "commit", "--quiet", "--message", "Files")
+    actions = "".join(f"      - {{key: x{at}, title: Add to calc.py, effects: [b]}}\n" for at in range(6))
+    (repository / "plan.yaml").write_text(SOUND.partition("      - ")[0] + actions)
+    notes = scaffold("plan", "check", "plan.yaml").out.partition("are refused unless")[2].splitlines()[1:8]
+    said = "lists none, so the tests that it names, or whose subject it names, may change if a gate runs them:"
+    assert notes == [
+        "  an agent can ask for others with `request_files`",
+        *(f"  x{at} {said} test_calc.py" for at in range(5)),
+        "  and so for 1 more action",
     ]
 
 

@@ -74,6 +74,17 @@ def test_the_base_version_of_a_test_decides_what_became_of_it():
     assert {(new, laid): fate(new, laid) for new, laid in expected} == expected
 
 
+def test_a_test_that_its_task_only_named_is_lost_if_it_expects_something_else():
+    """AL-9, AL-10: without files, a task lets work add to the tests that it names; one that fails now is no loss."""
+    laid = LaidRun(run=run({"tests/a.py::test_x": "failed"}))
+    for ending, then in (("passed", "lost"), ("skipped", "lost"), ("failed", "changed")):
+        after = run({"tests/a.py::test_x": ending, "tests/a.py::test_new": "passed"})
+        terms = {"altered": ["tests/a.py"], "change": CHANGE}
+        assert fates_of_tests(BEFORE, after, laid, named=["tests/a.py"], **terms) == {"tests/a.py::test_x": then}
+        declared = fates_of_tests(BEFORE, after, laid, **terms)["tests/a.py::test_x"]
+        assert declared == ("lost" if ending == "skipped" else "changed")
+
+
 def test_a_test_that_cannot_resolve_a_removed_name_went_with_it():
     """AL-10, BX-5: a single test, or a whole file that cannot be loaded."""
     for where in ["tests/a.py::test_x", "tests/a.py"]:
@@ -125,12 +136,11 @@ def test_only_what_passed_before_can_be_lost():
     assert lost_tests(None, now) == lost_tests(before, run({}, problem="error")) == frozenset()
 
 
-def test_of_a_change_the_declared_tests_of_the_base_are_run_again():
+def test_of_a_change_the_tests_of_the_base_are_run_again():
     """AL-10: not those that it adds; undeclared ones are refused by their paths."""
     paths = ("calc.py", "tests/a.py", "tests/new_test.py", "tests/data.json")
     change = structs.replace(CHANGE, changed=paths, added=frozenset({"tests/new_test.py"}))
-    assert changed_base_tests(TEST, change, ["tests/"]) == ("tests/a.py", "tests/data.json")
-    assert changed_base_tests(TEST, change, ["calc.py"]) == ()
+    assert changed_base_tests(TEST, change) == ("tests/a.py", "tests/data.json")
 
 
 def test_a_runner_runs_as_few_files_as_it_can():
@@ -239,5 +249,5 @@ def test_lost_tests_are_named_with_what_to_do():
     """AL-10, BX-4: one line for the agent that took them out."""
     assert describe_lost([]) == ""
     assert describe_lost(["a::b", "a::c"]).startswith(
-        "Gone or skipped, but failing on this code as they were: a::b, a::c."
+        "Gone, skipped or changed, but failing on this code as they were: a::b, a::c."
     )

@@ -10,11 +10,11 @@ from scaffold.core.model import Fact
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.proof.gates import Gate, GateResult
-from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment, Declaration, task_of
 from scaffold.run.context import safe_file_name
 from scaffold.worker.review.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.review.critique import Critique
-from scaffold.worker.task_prompts import task_prompt
+from scaffold.worker.task_prompts import files_section, task_prompt
 
 GOAL = a_goal(description="A shop that sells.")
 
@@ -105,6 +105,17 @@ conftest.py), or protected files and areas that were neither listed nor granted.
 # What already holds
 - store_works (shown at c0ffee12)\
 """)
+
+
+def test_a_prompt_lists_the_tests_that_a_task_without_files_names():
+    """AL-9: so that an agent need not ask for them."""
+    action = an_action("api")
+    declared = files_section(Declaration(task=task_of(action), planned=()), ["test_api.py"], asks=True)
+    assert declared.splitlines()[:3] == [
+        "# Files",
+        "None is listed. These may change, as the task names them or what they test:",
+        "- test_api.py",
+    ]
 
 
 def test_a_prompt_has_the_results_of_its_providers():

@@ -78,6 +78,7 @@ class ProofSetup:
         return ProofRequest(
             contract=await contract_with_timings(self.context, attempt, self.baseline),
             files=declaration.files,
+            task=declaration.task,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=installed,

@@ -7,6 +7,7 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import Assertion, AttemptId
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
+from scaffold.core.plan import ActionSpec, text_fields
 from scaffold.store.database import Store
 
 
@@ -16,6 +17,8 @@ class Declaration(Struct, frozen=True, kw_only=True):
     Worker and landing judge with the same declaration, since both read it from the store.
     """
 
+    task: ActionSpec
+    """Whose work it is: the compound of steps that share a worktree. Without its state, as proofs depend on it."""
     planned: tuple[str, ...]
     """Those of its plan; a plan's own file names are its author's consent, which grants are not."""
     grants: tuple[FileGrant, ...] = ()
@@ -117,4 +120,11 @@ def read_declaration(store: Store, action: Action) -> Declaration:
     parent = action.parent_id if action.workspace == "parent" else None
     together = store.actions.children(parent) if parent else (action,)
     grants = tuple(grant for each in together for grant in store.file_grants.for_action(each.id))
-    return Declaration(planned=action.files, grants=grants)
+    return Declaration(task=task_of(action_of_work(store, action)), planned=action.files, grants=grants)
+
+
+def task_of(action: Action) -> ActionSpec:
+    """Return what an action asks for, without its state and its place in the plan."""
+    return ActionSpec(
+        key=action.key, role=action.role, files=action.files, contract=action.contract, **text_fields(action)
+    )

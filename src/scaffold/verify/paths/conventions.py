@@ -29,6 +29,13 @@ _RUNNABLE = re.compile(
     r"|(?:^|/)__tests__/.*\.[cm]?[jt]sx?$"
     r"|(?:^|/)tests/.*\.rs$"
 )
+_MARK = re.compile(r"^test[_-]|[._-](?:tests?|spec)$|(?<=[a-z0-9])(?:Tests?|Spec|IT)$")
+"""What a runner's convention adds to the name of the module that a test is about."""
+
+
+def tested_module(path: str) -> str:
+    """Return the name of the module that a test is about, by its runner's convention: `calc` for `test_calc.py`."""
+    return _MARK.sub("", path.rpartition("/")[2].rpartition(".")[0])
 
 
 def is_test(path: str) -> bool:

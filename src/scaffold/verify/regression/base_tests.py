@@ -19,7 +19,7 @@ from scaffold.verify.gates.reports.node_runner import ANY_FILE
 from scaffold.verify.gates.reports.runner_result import StandInsOrder, UnresolvedName
 from scaffold.verify.locate_tests import is_test_function, name_in_file, path_from_gate, path_of_test
 from scaffold.verify.paths.declared_paths import is_declared_path
-from scaffold.verify.regression.comparison import MAX_TESTS, lost_tests
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, MAX_TESTS, lost_tests
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact
 from scaffold.verify.regression.selection.mentions import SHORTEST_NAME, mentioning, texts
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
@@ -53,15 +53,12 @@ class LaidRun(Struct, frozen=True, kw_only=True):
         return name in self.unresolved or _file_key(gate, name, files) in self.unresolved
 
 
-def changed_base_tests(gate: Gate, change: ChangeImpact, files: Sequence[str]) -> tuple[str, ...]:
-    """Return the test files, helpers and data of the base that a change altered, with its declaration `files`."""
+def changed_base_tests(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
+    """Return the test files, helpers and data of the base that a change altered."""
     return tuple(
         path
         for path in change.changed
-        if path not in change.added
-        and change.is_test(path)
-        and is_declared_path(path, files)
-        and path_from_gate(gate, path) is not None
+        if path not in change.added and change.is_test(path) and path_from_gate(gate, path) is not None
     )
 
 
@@ -182,9 +179,17 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def fates_of_tests(
-    before: GateRun, now: GateRun, laid: LaidRun, *, altered: Collection[str], change: ChangeImpact
+    before: GateRun,
+    now: GateRun,
+    laid: LaidRun,
+    *,
+    altered: Collection[str],
+    named: Collection[str] = (),
+    change: ChangeImpact,
 ) -> dict[str, TestFate]:
     """Return the fate of the base's tests in the `altered` files, without tests that simply pass as before.
+
+    Those in files that a task only `named` are lost if they expect something else: nobody has said that they should.
 
     Tests that did not pass before cannot be lost. A test that the base's version of its file no longer had was
     removed by work that landed earlier, and judged then.
@@ -197,30 +202,31 @@ def fates_of_tests(
     )
     newly_passing = frozenset(name_in_file(now.gate, name) for name in new)
 
-    def is_altered(name: str) -> bool:
+    def is_in(paths: Collection[str], name: str) -> bool:
         place = path_of_test(gate, name, listed)
         if gate.runner == "go":
-            return any(path.rpartition("/")[0] == (place or "") for path in altered)
-        return place is None or place in altered or change.former.get(place) in altered
+            return any(path.rpartition("/")[0] == (place or "") for path in paths)
+        return place is None or place in paths or change.former.get(place) in paths
 
     def fate(name: str) -> TestFate | None:
         outcome = laid.outcome(gate, name, listed)
         skipped = now.outcomes.get(name) == "skipped"
         if outcome in PASSING_OUTCOMES:
             return ("lost" if skipped else "moved") if name in gone else None
+        kept = named and is_in(named, name) and now.outcomes.get(name) not in FAILING_OUTCOMES
         if name not in gone:
-            return "changed"
+            return "lost" if kept else "changed"
         if outcome is None and laid.run.problem is None and _landed_change(gate, name, change):
             return None
         if laid.lacks_a_name(gate, name, listed):
             return "removed"
-        return "changed" if name_in_file(gate, name) in newly_passing else "lost"
+        return "changed" if name_in_file(gate, name) in newly_passing and not kept else "lost"
 
-    passed = [name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and is_altered(name)]
+    passed = [name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and is_in(altered, name)]
     # Tests that landed earlier in this run are not in the baseline; they had to pass to land.
     later = [name for name in laid.run.outcomes if name not in known and name not in now.outcomes]
     found = {name: fate(name) for name in passed}
-    found |= {name: _fate_of_later(gate, name, laid, listed) for name in later if is_altered(name)}
+    found |= {name: _fate_of_later(gate, name, laid, listed) for name in later if is_in(altered, name)}
     return {name: each for name, each in sorted(found.items()) if each is not None}
 
 
@@ -346,8 +352,9 @@ def describe_lost(names: Sequence[str]) -> str:
     if not names:
         return ""
     return (
-        f"Gone or skipped, but failing on this code as they were: {join_limited(names, MAX_NAMED)}. Restore them and "
-        "make them pass; if they must expect something else now, change that in their place.\n"
+        f"Gone, skipped or changed, but failing on this code as they were: {join_limited(names, MAX_NAMED)}. Restore "
+        "them and make them pass; if they must expect something else now, change that in their place, and ask for the "
+        "file with `request_files` if the task lists none.\n"
     )
 
 

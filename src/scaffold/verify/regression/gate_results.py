@@ -117,8 +117,7 @@ async def judge_gates(
         former=former,
         earlier=[path for path in earlier if path != request.marked_list],
     )
-    found = change.found_tests | await _tests_named_by_commands(request, tree)
-    change = structs.replace(change, found_tests=found)
+    change = structs.replace(change, found_tests=change.found_tests | await _tests_named_by_commands(request, tree))
     tree_id, shared = await commits.tree_of(tree.git, tree.commit), checks.gate_runs if checks else NONE_SHARED
     stored = GateRunMemory(request, baseline.environment, tree, tree_id, shared)
     runner = _GateRunner(request, tree, change, stored, [run.gate for run in runs])
@@ -214,7 +213,7 @@ class _GateRunner:
         if before is not None and not run.problem and gate.kind == "test":
             runs = matched_runs(before, run, await self._varying_names(before, run, only))
             before, run, varying = runs.before, runs.now, runs.varying.shapes
-            altered = changed_base_tests(gate, self._change, self._request.files)
+            altered = changed_base_tests(gate, self._change)
             earlier = removed_earlier(before, run, altered=altered, change=self._change)
             support = new_support_files(gate, self._change)
             if altered or support:
@@ -267,7 +266,8 @@ class _GateRunner:
         before, run = runs.before, runs.now
         found = await self._run_base_tests(before, (*altered, *support))
         laid = structs.replace(found, run=runs.same_tests(found.run))
-        fates = fates_of_tests(before, run, laid, altered=altered, change=self._change) if altered else {}
+        named = self._request.named_only(altered)
+        fates = fates_of_tests(before, run, laid, altered=altered, named=named, change=self._change) if altered else {}
         if support or not all(map(self._change.is_test_file, altered)):
             fates = {**fates_without_support(before, run, laid, self._change), **fates}
         if self._request.landed_gates is not None:

@@ -81,6 +81,7 @@ class FileRequests:
         judged_by = ProofRequest(
             contract=contract_in_force(self._records.store, self._records.task.action.id),
             files=declaration.files,
+            task=declaration.task,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=place.environment.installed if place.environment else (),

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from scaffold.agent.prompts import custom_prompt
 from scaffold.core.proof.contract import Contract
 from scaffold.core.proof.gates import GateKind
+from scaffold.git.commits import listed_paths
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
+from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.shared_notes import SCRATCH
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.views.story_record import step_id, story_record
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.edits import edit_folder
@@ -24,7 +27,7 @@ def is_step_of_story(task: Assignment) -> bool:
     return task.parent is not None and task.parent.method == "story"
 
 
-def first_prompt(
+async def first_prompt(
     place: Workplace, records: AttemptRecords, contract: Contract | None = None, *, failure: str = ""
 ) -> str:
     """Return the first prompt of the attempt; `contract` None means the action's own.
@@ -32,9 +35,17 @@ def first_prompt(
     `failure`: what the step's commands printed when they were run before the agent.
     """
     task = records.task
-    shared, step = place.shared, step_id(task.action)
+    shared, step, declaration = place.shared, step_id(task.action), records.declaration
+    settings = task.run.settings
+    judged_by = ProofRequest(
+        task=declaration.task,
+        areas=ProtectedAreas.with_added(settings.permissions.areas),
+        baseline=place.baseline if settings.gates.enabled else None,
+    )
+    listed = await listed_paths(place.workspace.git, place.workspace.base) if judged_by.baseline_runs else ()
+    named = judged_by.declared_among(listed)
     if task.parent is None or shared is None or not is_step_of_story(task):
-        return task_prompt(task, contract, records.declaration)
+        return task_prompt(task, contract, declaration, named)
     folder = edit_folder(task, shared)
     files = SharedFiles(
         scratch=str(shared.path / SCRATCH),
@@ -53,7 +64,7 @@ def first_prompt(
     )
     parts = (
         step_prompt(task.parent, story_record(records.run_context.store, task.parent), step, told),
-        files_section(records.declaration, asks=True),
+        files_section(declaration, named, asks=True),
         contract_section(contract or task.action.contract),
         clipped_section("# What earlier attempts at this step showed", task.attempt.briefing, BRIEFING_CHARS),
     )

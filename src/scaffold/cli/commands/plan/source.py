@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,13 +14,16 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.cli.wiring import repository_here
+from scaffold.config.permission_settings import permission_rules
 from scaffold.config.run.effective_settings import with_executor
 from scaffold.config.run.executor_choice import executor_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import GitError, PlanInvalid, RepositoryError, UsageError
 from scaffold.core.executor_settings import ExecutorSettings
-from scaffold.core.plan import Finding, Plan, is_review_role
+from scaffold.core.ids import ActionKey, Commit
+from scaffold.core.plan import ActionSpec, Finding, Plan, is_review_role
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.git.commits import listed_paths
 from scaffold.git.ignored_files import ignored_declarations
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.analysis.lint import LintReport, lint
@@ -28,12 +31,9 @@ from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
 from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.parse_tree import parse_positioned, with_positions
+from scaffold.verify.paths.declared_paths import named_tests
 
 KEPT = "changed existing tests, check settings and protected files are refused unless"
-LIST_FILES = (
-    f"{KEPT} their agent asks first, with `request_files`",
-    "  a plan file can declare them, in the `files` of an action; this format cannot",
-)
 MAX_NAMED = 5
 
 
@@ -95,7 +95,9 @@ def check_plan_file(file: str) -> CheckedPlan:
             plan = tasks.plan()
             report = lint(plan).after((*tasks.document.warnings, *declared_but_ignored(plan)))
             report = replace(report, findings=with_task_positions(report.findings, tasks.document.tasks))
-            return CheckedPlan(name=name, plan=plan, report=report, notes=(*tasks.notes(), *LIST_FILES))
+            return CheckedPlan(
+                name=name, plan=plan, report=report, notes=(*tasks.notes(), *_files_notes(plan, is_list=True))
+            )
         if name.endswith(MARKDOWN):
             what, fix = NO_TASKS
             unknown = Finding(
@@ -110,7 +112,7 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
     report = lint(plan).after((*warnings, *declared_but_ignored(plan), *unknown_executors(plan)))
     report = replace(report, findings=with_positions(report.findings, root))
-    return CheckedPlan(name=name, plan=plan, report=report, notes=_files_notes(plan))
+    return CheckedPlan(name=name, plan=plan, report=report, notes=_files_notes(plan, is_list=False))
 
 
 def declared_but_ignored(plan: Plan) -> tuple[Finding, ...]:
@@ -157,17 +159,42 @@ def findings_text(examined: CheckedPlan) -> list[str]:
     return lines
 
 
-def _files_notes(plan: Plan) -> tuple[str, ...]:
-    changing = [
-        each
-        for goal in plan.goals
-        for each in goal.actions
-        if each.kind == "primitive" and not is_review_role(each.role)
-    ]
-    none = [each.key for each in changing if not each.files]
+def _files_notes(plan: Plan, *, is_list: bool) -> tuple[str, ...]:
+    changing = [each for each in plan.actions if each.kind == "primitive" and not is_review_role(each.role)]
+    named = _named_tests([each for each in changing if not each.files])
+    none = [each.key for each in changing if not each.files and not named.get(each.key)]
     without = f"{join_limited(none, MAX_NAMED)} {'lists' if len(none) == 1 else 'list'} none; " if none else ""
-    asking = f"  {without}an agent can ask for others with `request_files`"
-    return (f"{KEPT} their action lists them in `files`", asking) if changing else ()
+    rule = (
+        (
+            f"{KEPT} their agent asks first, with `request_files`",
+            "  a plan file can declare them, in the `files` of an action; this format cannot",
+        )
+        if is_list
+        else (
+            f"{KEPT} their action lists them in `files`",
+            f"  {without}an agent can ask for others with `request_files`",
+        )
+    )
+    lines = [
+        f"  {key} lists none, so the tests that it names, or whose subject it names, may change if a gate runs them: "
+        + join_limited(tests, MAX_NAMED)
+        for key, tests in named.items()
+        if tests
+    ]
+    more = [f"  and so for {count_of(len(lines) - MAX_NAMED, 'more action')}"] if len(lines) > MAX_NAMED else []
+    return (*rule, *lines[:MAX_NAMED], *more) if changing else ()
+
+
+def _named_tests(actions: Sequence[ActionSpec]) -> Mapping[ActionKey, Sequence[str]]:
+    """Return the existing tests that actions without files declare; none outside of a repository with a commit."""
+    if not actions:
+        return {}
+    try:
+        paths = run_async(listed_paths(repository_here().git, Commit("HEAD")))
+    except (RepositoryError, GitError):
+        return {}
+    areas = permission_rules(load_settings(Path.cwd(), os.environ, {})).areas
+    return {each.key: named_tests(each, paths, areas) for each in actions}
 
 
 def _read_content(file: str) -> bytes:
