@@ -90,6 +90,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     line: int | None = None
     """From 1; None if the plan was not read from text."""
     column: int | None = None
+    example: str = ""
+    """The right form, as text to copy."""
 
 
 def forced_files(files: Sequence[str], contract: Contract | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.plan import Finding, Plan, forced_files
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
+from scaffold.plan.text.right_forms import EXAMPLES
 
 GITIGNORE = ".gitignore"
 WILDCARDS = frozenset("*?[")
@@ -110,6 +111,7 @@ async def ignored_declarations(git: Git, plan: Plan) -> tuple[Finding, ...]:
             message=f"git ignores `{entry}` of action `{action.key}`, by {rule}: it would not be part of the work",
             fix="Change that rule, or declare the file to be added nevertheless: also list it in `must_exist` of the "
             "action's contract.",
+            example=EXAMPLES["ignored-file"],
         )
         for goal, action, entry, start in declared
         if (rule := rules.get(start)) and rule.file not in changed and not any(each.startswith(start) for each in kept)

@@ -86,7 +86,7 @@ def test_all_errors_are_reported_at_once(file, scaffold):
         ("unreachable-goal", "error", None),
     ]
     for finding in answer.json["findings"]:
-        assert set(finding) == {"code", "severity", "goal", "action", "message", "fix", "line", "column"}
+        assert set(finding) == {"code", "severity", "goal", "action", "message", "fix", "line", "column", "example"}
         assert finding["goal"] == "g"
     out = scaffold("plan", "check", "plan.yaml").out
     assert out.startswith("plan.yaml:6:32: warning[unknown-key] ")

@@ -58,8 +58,17 @@ Agents
 Weak spots
   unused-effect: nothing needs the effect `spare` of action `api`
     Add it to the goal state or to the preconditions of an action that should wait for it.
+    for example:
+      actions:
+        - {key: store, effects: [store_works]}
+        - {key: api, preconditions: [store_works], effects: [api_works]}
   no-contract: action `api` has no contract: the only check is that it changed something
     Add a command that shows its effects.
+    for example:
+      actions:
+        - key: store
+          effects: [store_works]
+          contract: {commands: [python -m pytest -q tests/test_store.py], must_exist: [store.py]}
 """)
 
 

@@ -75,7 +75,7 @@ def test_the_configuration_wins_over_the_file_and_a_built_in_tier_may_be_changed
 FAULTS = {
     b"": ("", "`agents`", "`decompose`", "`model`", "`task_models`", "`iterations`", "5 more"),
     b"agents: 4\n": ("", "`decompose`"),
-    b"agents: 4\ndecomp": (":3", "YAML"),
+    b"agents: 4\ndecomp": (":2", "YAML"),
     b"agents: 4\ndecompose: on\n": ("", "`model`"),
     b"agents: 4\nagnets: 4\n": (":2", "`tiers.night.agnets`", "`tiers.night.agents`"),
     MINE.replace("4", "0").encode(): (":1", "`tiers.night.agents`", "1 to 20", "0"),

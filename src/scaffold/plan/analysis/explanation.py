@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
-from scaffold.plan.analysis.lint import goal_warning, lint
+from scaffold.plan.analysis.lint import goal_finding, lint
 from scaffold.plan.graph.dependency_graph import DependencyGraph, critical_path, makespan_bound, width
 from scaffold.plan.message_text import quoted_list
 from scaffold.plan.simulation.simulator import AttemptTiming
@@ -100,10 +100,10 @@ def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding
         # The plan can still run; people decide whether it is good enough.
         if action.kind == "compound" and index not in graph.children:
             message = f"compound `{action.key}` has no children, so a planner has to decompose it"
-            yield goal_warning("needs-planner", goal, action.key, message, "Add its children to the plan.")
+            yield goal_finding("needs-planner", goal, action.key, message, "Add its children to the plan.")
         elif action.kind == "primitive" and (action.contract is None or action.contract.empty):
             message = f"action `{action.key}` has no contract: the only check is that it changed something"
-            yield goal_warning("no-contract", goal, action.key, message, "Add a command that shows its effects.")
+            yield goal_finding("no-contract", goal, action.key, message, "Add a command that shows its effects.")
     for _, level in _levels_by_start(graph):
         users: dict[str, list[ActionKey]] = {}
         for index in level:
@@ -114,4 +114,4 @@ def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding
             if len(keys) > 1:
                 message = f"{quoted_list(keys)} may both change `{path}`, so they do not run at the same time"
                 fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
-                yield goal_warning("shared-file", goal, keys[1], message, fix)
+                yield goal_finding("shared-file", goal, keys[1], message, fix)

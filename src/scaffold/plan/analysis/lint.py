@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -15,10 +15,12 @@ from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
 from scaffold.plan.story.actions import step_key
 from scaffold.plan.story.record import STEP_ID, StepId
 from scaffold.plan.story.step_type import STEP_TYPES
+from scaffold.plan.text.right_forms import EXAMPLES
 
 ErrorCode = Literal[
     "unreachable-goal", "unprovided-precondition", "cycle", "self-dependency", "duplicate-key", "malformed-story"
 ]
+ERROR_CODES = frozenset(get_args(ErrorCode))
 
 
 class GoalErrorFinder:
@@ -42,7 +44,7 @@ class GoalErrorFinder:
                 f"action `{key}` waits for its parent `{parent}`, which is not a compound of goal `{self._goal.name}`"
             )
             fix = f"{self._keys.hint(parent)}Name a compound of the same goal, or remove `parent`."
-            yield goal_error("unprovided-precondition", self._goal, key, message, fix)
+            yield goal_finding("unprovided-precondition", self._goal, key, message, fix)
         yield from self._self_dependencies()
         yield from (self._cycle_finding(cycle) for cycle in cycles(self._graph))
         for index, gap in self._graph.gaps.items():
@@ -50,7 +52,7 @@ class GoalErrorFinder:
             for effect in gap:
                 message = f"compound `{key}` promises `{effect}`, but its children never make `{effect}` true"
                 fix = f"Add `{effect}` to the effects of a child of `{key}`, or remove it from the compound's."
-                yield goal_error("unreachable-goal", self._goal, key, message, fix)
+                yield goal_finding("unreachable-goal", self._goal, key, message, fix)
         yield from self._unreachable_goals()
 
     def _unprovided_preconditions(self) -> Iterator[Finding]:
@@ -61,7 +63,7 @@ class GoalErrorFinder:
                         f"action `{action.key}` needs `{need}`, which no action of goal `{self._goal.name}` makes true"
                     )
                     fix = self._fix_missing(need, f"or remove it from the preconditions of `{action.key}`")
-                    yield goal_error("unprovided-precondition", self._goal, action.key, message, fix)
+                    yield goal_finding("unprovided-precondition", self._goal, action.key, message, fix)
 
     def _fix_missing(self, missing: Assertion, otherwise: str) -> str:
         if elsewhere := self._providers.get(missing):
@@ -81,7 +83,7 @@ class GoalErrorFinder:
                     fix = f"Remove {what} from its preconditions, or add another action that provides it."
                     if isinstance(need, int):
                         message, fix = f"action `{action.key}` is its own parent", "Remove `parent`."
-                    yield goal_error("self-dependency", self._goal, action.key, message, fix)
+                    yield goal_finding("self-dependency", self._goal, action.key, message, fix)
 
     def _cycle_finding(self, cycle: Cycle) -> Finding:
         keys = [self._goal.actions[index].key for index in cycle.actions]
@@ -91,7 +93,7 @@ class GoalErrorFinder:
         fix = f"Remove one precondition on the cycle, e.g. `{need}` of `{key}`, or provide it by another action."
         if need is None:
             fix = f"Remove one `parent` on the cycle, e.g. that of `{key}`."
-        return goal_error("cycle", self._goal, keys[0], message, fix)
+        return goal_finding("cycle", self._goal, keys[0], message, fix)
 
     def _unreachable_goals(self) -> Iterator[Finding]:
         for assertion in dict.fromkeys(self._goal.goal_state):
@@ -105,15 +107,16 @@ class GoalErrorFinder:
                     f"goal `{self._goal.name}` is never reached: `{assertion}` needs {keys}, which cannot provide it"
                 )
                 fix = f"Fix {keys}, or the actions they depend on."
-            yield goal_error("unreachable-goal", self._goal, None, message, fix)
+            yield goal_finding("unreachable-goal", self._goal, None, message, fix)
 
 
 _STORY_FIX = "Only its own agents change the steps of a story; add other actions beside it."
 
 
-WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects", "unknown-key"]
+WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects"]
 WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
 """Warnings in the explanation of a plan; the plan can still run."""
+Code = ErrorCode | WarningCode | WeaknessCode
 
 
 class LintReport(Struct, frozen=True, kw_only=True):
@@ -166,7 +169,7 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
             if not action.effects:
                 message = f"action `{action.key}` has no effects: nothing can wait for it, and no goal needs it"
                 fix = "Name what it makes true, or remove it."
-                findings.append(goal_warning("empty-effects", goal, action.key, message, fix))
+                findings.append(goal_finding("empty-effects", goal, action.key, message, fix))
         findings += (*_unused_effects(goal, graph), *_duplicate_providers(goal, graph))
     return LintReport(
         findings=tuple(findings), width=width(graphs), critical_path=critical_path(graphs), actions=len(plan.actions)
@@ -179,7 +182,7 @@ def _repetitions(plan: Plan) -> Iterator[Finding]:
         names[goal.name] += 1
         if names[goal.name] == 2:
             fix = "Give each goal its own name, or merge the two."
-            yield goal_error("duplicate-key", goal, None, f"more than one goal is named `{goal.name}`", fix)
+            yield goal_finding("duplicate-key", goal, None, f"more than one goal is named `{goal.name}`", fix)
     keys: Counter[ActionKey] = Counter()
     for goal in plan.goals:
         for action in goal.actions:
@@ -187,12 +190,7 @@ def _repetitions(plan: Plan) -> Iterator[Finding]:
             if keys[action.key] == 2:
                 fix = "Give each action its own key; keys are unique in the whole plan."
                 message = f"more than one action has the key `{action.key}`"
-                yield goal_error("duplicate-key", goal, action.key, message, fix)
-
-
-def goal_warning(code: WarningCode | WeaknessCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:
-    """Return a warning about an action of `goal`."""
-    return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)
+                yield goal_finding("duplicate-key", goal, action.key, message, fix)
 
 
 def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
@@ -204,7 +202,7 @@ def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]
             if effect not in needed and effect not in promised:
                 message = f"nothing needs the effect `{effect}` of action `{action.key}`"
                 fix = "Add it to the goal state or to the preconditions of an action that should wait for it."
-                yield goal_warning("unused-effect", goal, action.key, message, fix)
+                yield goal_finding("unused-effect", goal, action.key, message, fix)
 
 
 def _duplicate_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
@@ -213,7 +211,7 @@ def _duplicate_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Fin
             keys = [goal.actions[index].key for index in provider_indexes]
             message = f"`{effect}` is provided more than once: by {quoted_list(keys)}"
             fix = "Let only one of them provide it, unless either one is enough."
-            yield goal_warning("duplicate-provider", goal, keys[1], message, fix)
+            yield goal_finding("duplicate-provider", goal, keys[1], message, fix)
 
 
 def story_errors(goal: GoalSpec) -> Iterator[Finding]:
@@ -226,14 +224,14 @@ def story_errors(goal: GoalSpec) -> Iterator[Finding]:
             continue
         if why := _why_not_a_step(action):
             message = f"action `{action.key}` is not a step of the story `{story.key}`: {why}"
-            yield goal_error("malformed-story", goal, action.key, message, _STORY_FIX)
+            yield goal_finding("malformed-story", goal, action.key, message, _STORY_FIX)
         elif action.role == "final_review":
             reviewed.add(story.key)
     for key in stories:
         if key not in reviewed:
             message = f"the story `{key}` has no step of type `final_review`, which lands it"
             fix = "Write it with `scaffold plan --prd`, or without `method`."
-            yield goal_error("malformed-story", goal, key, message, fix)
+            yield goal_finding("malformed-story", goal, key, message, fix)
 
 
 def _why_not_a_step(action: ActionSpec) -> str:
@@ -249,6 +247,14 @@ def _why_not_a_step(action: ActionSpec) -> str:
     return ""
 
 
-def goal_error(code: ErrorCode, goal: GoalSpec, action: str | None, message: str, fix: str) -> Finding:
-    """Return an error about `goal`, or about one of its actions if `action` is not None."""
-    return Finding(code=code, severity="error", goal=goal.name, action=action, message=message, fix=fix)
+def goal_finding(code: Code, goal: GoalSpec, action: str | None, message: str, fix: str) -> Finding:
+    """Return a finding about `goal`, or about one of its actions if `action` is not None."""
+    return Finding(
+        code=code,
+        severity="error" if code in ERROR_CODES else "warning",
+        goal=goal.name,
+        action=action,
+        message=message,
+        fix=fix,
+        example=EXAMPLES[code],
+    )

@@ -7,10 +7,14 @@ from typing import Literal
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
+from scaffold.plan.text.right_forms import EXAMPLES
 
-FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key", "unread-tag"]
+FieldErrorCode = Literal[
+    "wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key", "unread-tag", "cut-text"
+]
 TextCheck = Callable[[str], str | None]
 """Returns why a text is invalid, as the end of a sentence that starts with it; None if it is valid."""
+_INDEX = re.compile(r"\[\d+\]")
 _INVALID = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -45,8 +49,9 @@ class FindingCollector:
         fix: str,
         *,
         severity: Literal["error", "warning"] = "error",
+        path: str = "",
     ) -> None:
-        """Record one finding."""
+        """Record one finding; `path` leads to the value it is about."""
         finding = Finding(
             code=code,
             severity=severity,
@@ -56,6 +61,7 @@ class FindingCollector:
             fix=fix,
             line=mark.line,
             column=mark.column,
+            example=EXAMPLES.get(_INDEX.sub("", path), ""),
         )
         self._found.append(finding)
 
@@ -95,7 +101,8 @@ class FieldReader:
                 self._add_finding("wrong-type", node, message, "Write a name before the colon.")
         for key in required:
             if key not in self._values:
-                self._add_finding("missing-key", self.node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
+                message = f"{self.path}: the key `{key}` is missing"
+                self.notes.add("missing-key", self.node.mark, message, f"Add `{key}: ...`.", path=f"{self.path}.{key}")
 
     def _check_key(self, node: ScalarNode, known: tuple[str, ...] | None, seen: set[str]) -> None:
         key = node.written
@@ -105,13 +112,14 @@ class FieldReader:
             fix = f"{SpellingHints(known).hint(key)}The known keys are {', '.join(known)}."
             # Only a warning: newer versions and other tools add keys.
             message = f"{self.path}: the key {quoted(key)} is unknown and was ignored"
-            self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
+            self.notes.add("unknown-key", node.mark, message, fix, severity="warning", path=self.path)
         seen.add(key)
 
     def _add_finding(
         self, code: FieldErrorCode, node: PositionedNode, message: str, fix: str, key: str | None = None
     ) -> None:
-        self.notes.add(code, node.mark, f"{self.path}{'.' if key else ''}{key or ''}: {message}", fix)
+        path = f"{self.path}.{key}" if key else self.path
+        self.notes.add(code, node.mark, f"{path}: {message}", fix, path=path)
 
     def has(self, key: str) -> bool:
         """Return whether `key` has a value."""
@@ -156,6 +164,12 @@ class FieldReader:
 
     def _read_text(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
         if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.kind == "text":
+            if node.cut:
+                message = (
+                    f"{self.path}.{key}: YAML reads {quoted(node.cut)} as a comment, so it is not a part of the text"
+                )
+                fix = "Put the text in quotes, or a space after the `#` of a comment."
+                self.notes.add("cut-text", node.mark, message, fix, severity="warning", path="cut-text")
             if (wrong := complaint(node.value)) is None:
                 return node.value
             self._add_finding("bad-value", node, f"{quoted(node.value)} {wrong}", "Write a different one.", key)

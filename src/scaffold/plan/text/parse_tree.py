@@ -18,6 +18,7 @@ from yaml.reader import Reader
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
 from scaffold.plan.text.bounded import MAX_CHARS, MAX_DEPTH, TOO_MANY, BeyondLimit, read_limited
+from scaffold.plan.text.right_forms import EXAMPLES, SYNTAX_RULES, SyntaxRule
 
 ScalarKind = Literal["text", "number", "boolean", "nothing", "date", "merge key", "tagged value"]
 
@@ -31,6 +32,8 @@ _KINDS: dict[str, ScalarKind] = {
     "timestamp": "date",
     "merge": "merge key",
 }
+_JOINED_COMMENT = re.compile(r"[ \t]+(#[^\s#].*)")
+"""A comment without a space after its `#`, as in `Fix bug #12`."""
 MAX_RESOLVED = 1_000
 """Characters of a YAML scalar that may be more than text: the time to read a number grows with its square."""
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -53,6 +56,8 @@ class ScalarNode(Struct, frozen=True, gc=False):
     kind: ScalarKind
     value: str | int | float | bool | None
     written: str
+    cut: str = ""
+    """What follows a text without quotes on its line, from a `#` that may have been meant as a part of it."""
 
 
 class ListNode(Struct, frozen=True):
@@ -134,11 +139,16 @@ def invalid_plan(name: str, findings: tuple[Finding, ...]) -> PlanInvalid:
 
 
 class _SyntaxError(Exception):
-    def __init__(self, message: str, mark: TextPosition) -> None:
+    def __init__(self, message: str, mark: TextPosition, rule: SyntaxRule | None = None) -> None:
         super().__init__(message)
-        fix = f"Fix the text near line {mark.line}, column {mark.column}."
         self.finding = Finding(
-            code="syntax", severity="error", message=message, fix=fix, line=mark.line, column=mark.column
+            code="syntax",
+            severity="error",
+            message=message,
+            fix=rule.fix if rule else f"Fix the text near line {mark.line}, column {mark.column}.",
+            line=mark.line,
+            column=mark.column,
+            example=rule.example if rule else EXAMPLES["syntax"],
         )
 
 
@@ -292,6 +302,10 @@ class _PositionLoader(BoundedLoader):
     most_nodes = inf
     most_repeated = 1_000_000
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._text = text
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._at_root = parent is None
         return super().compose_node(parent, index)
@@ -304,7 +318,8 @@ class _PositionLoader(BoundedLoader):
         # As in PyYAML's own composer, which this method replaces.
         if tag is None or tag == "!":
             tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
-        return _make_scalar(tag, event.value, _position_of(event.start_mark))
+        cut = None if event.style else _JOINED_COMMENT.match(self._text, event.end_mark.index)
+        return _make_scalar(tag, event.value, _position_of(event.start_mark), cut[1] if cut else "")
 
 
 class _YamlParser:
@@ -325,8 +340,11 @@ class _YamlParser:
         except OutOfBounds as error:
             raise _SyntaxError(f"the text {error.problem}", _position_of(error.problem_mark)) from error
         except yaml.MarkedYAMLError as error:
-            problem = " ".join(filter(None, (error.context, error.problem)))
-            raise _SyntaxError(f"invalid YAML: {problem}", _position_of(error.problem_mark)) from error
+            problem, stop = " ".join(filter(None, (error.context, error.problem))), _position_of(error.problem_mark)
+            rest = "".join(text.splitlines()[stop.line - 1 : stop.line])[stop.column - 1 :]
+            rule = next((each for each in SYNTAX_RULES if each.found.search(f"{problem}\n{rest}")), None)
+            mark = _position_of(error.context_mark) if rule and rule.at_begin and error.context_mark else stop
+            raise _SyntaxError(f"invalid YAML: {problem}", mark, rule) from error
         return ScalarNode(START, "nothing", None, "") if root is None else self._positioned(root)
 
     def _positioned(self, node: yaml.Node | ScalarNode) -> PositionedNode:
@@ -351,7 +369,7 @@ def _position_of(mark: Any) -> TextPosition:
     return TextPosition(mark.line + 1, mark.column + 1) if mark else START
 
 
-def _make_scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
+def _make_scalar(tag: str, written: str, mark: TextPosition, cut: str = "") -> ScalarNode:
     kind = _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
     match kind:
         case "number":
@@ -361,7 +379,7 @@ def _make_scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
         case "nothing":
             return ScalarNode(mark, kind, None, written)
         case _:
-            return ScalarNode(mark, kind, written, written)
+            return ScalarNode(mark, kind, written, written, cut)
 
 
 def _yaml_number(node: yaml.ScalarNode) -> int | float:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
-from scaffold.cli.render.terminal.style import heading, print_json
+from scaffold.cli.render.terminal.style import example_lines, heading, print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
@@ -53,7 +53,7 @@ def explain(file: str, *, as_json: bool) -> int:
         goals=explanation.goals,
         # Lint does not report unknown keys: they are warnings about the text of the file.
         weaknesses=(
-            *(finding for finding in examined.report.findings if finding.code == "unknown-key"),
+            *(finding for finding in examined.report.findings if finding.code in {"unknown-key", "cut-text"}),
             *explanation.weaknesses,
         ),
         advice=explanation.advice,
@@ -83,9 +83,11 @@ def _explanation_lines(whole: PlanExplanation, examined: CheckedPlan, layout: La
     if whole.weaknesses:
         yield ""
         yield heading("Weak spots")
+        shown = set[str]()
         for weakness in whole.weaknesses[:MAX_SHOWN]:
             yield from layout.prose("  ", f"{weakness.code}: {weakness.message}", hang=4)
             yield from layout.prose("    ", weakness.fix, hang=6)
+            yield from (f"  {line}" for line in example_lines(weakness, shown))
         yield from _more_lines(whole.weaknesses)
 
 

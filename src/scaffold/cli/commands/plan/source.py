@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scaffold.cli.exit_codes import INVALID
-from scaffold.cli.render.terminal.style import format_finding, print_json
+from scaffold.cli.render.terminal.style import finding_lines, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
@@ -31,6 +31,7 @@ from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
 from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.parse_tree import parse_positioned, with_positions
+from scaffold.plan.text.right_forms import EXAMPLES
 from scaffold.verify.paths.declared_paths import named_tests
 
 KEPT = "changed existing tests, check settings and protected files are refused unless"
@@ -101,7 +102,13 @@ def check_plan_file(file: str) -> CheckedPlan:
         if name.endswith(MARKDOWN):
             what, fix = NO_TASKS
             unknown = Finding(
-                code="unknown-format", severity="error", message=f"this is {what}", fix=fix, line=1, column=1
+                code="unknown-format",
+                severity="error",
+                message=f"this is {what}",
+                fix=fix,
+                line=1,
+                column=1,
+                example=EXAMPLES["unknown-format"],
             )
             return CheckedPlan(name=name, plan=None, report=_unreadable_report((unknown,)))
         root = parse_positioned(text, name=name)
@@ -138,6 +145,7 @@ def unknown_executors(plan: Plan) -> Iterator[Finding]:
                 action=action.key,
                 message=error.what,
                 fix=error.fix,
+                example=EXAMPLES["unknown-executor"],
             )
 
 
@@ -152,7 +160,7 @@ def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
 
 def findings_text(examined: CheckedPlan) -> list[str]:
     """Return the findings as lines; for an invalid plan, also the number of errors."""
-    lines = [format_finding(finding, examined.name) for finding in examined.report.findings]
+    lines = [*finding_lines(examined.report.findings, examined.name)]
     if not examined.report.valid:
         errors = sum(finding.severity == "error" for finding in examined.report.findings)
         lines.append(f"{examined.name}: invalid, {count_of(errors, 'error')}")
@@ -216,6 +224,7 @@ def _not_text(source: bytes, error: UnicodeDecodeError) -> Finding:
         severity="error",
         message=f"this is not UTF-8 text: byte 0x{source[error.start]:02x} is invalid",
         fix="Save the file as UTF-8.",
+        example=EXAMPLES["syntax"],
         line=before.count(b"\n") + 1,
         column=len(before.rpartition(b"\n")[2].decode(errors="replace")) + 1,
     )

@@ -114,10 +114,27 @@ def format_finding(finding: Finding, name: str) -> str:
     return f"{name}{place}: {finding.severity}[{finding.code}] {finding.message}\n  {finding.fix}"
 
 
+def finding_lines(findings: Iterable[Finding], name: str) -> Iterator[str]:
+    """Yield findings about the plan called `name`, each with its example."""
+    shown = set[str]()
+    for finding in findings:
+        yield format_finding(finding, name)
+        yield from example_lines(finding, shown)
+
+
+def example_lines(finding: Finding, shown: set[str]) -> Iterator[str]:
+    """Yield the example of the right form of what a finding is about, on lines to copy, unless it was shown before."""
+    if finding.example in {"", *shown}:
+        return
+    shown.add(finding.example)
+    first, *more = finding.example.split("\n")
+    yield from ("  for example:", *(f"    {line}" for line in (first, *more))) if more else (f"  for example: {first}",)
+
+
 def print_findings(findings: Iterable[Finding], name: str) -> None:
     """Print findings about the plan called `name` on standard error."""
-    for finding in findings:
-        print_text(format_finding(finding, name), err=True)
+    for line in finding_lines(findings, name):
+        print_text(line, err=True)
 
 
 def output_lines(output: str, log: str, layout: Layout) -> Iterator[str]:
