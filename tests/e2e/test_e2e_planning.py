@@ -1,5 +1,6 @@
 """From a request to landed commits: the planner's turn by the real command, on recorded models of many kinds."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import signal
 import pytest
 import yaml
 
+from builders import bubblewrap_or_skip
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import COMMAND_S, action, wait_until, write
 
@@ -203,6 +205,30 @@ def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
     expect_refusal(scenario.scaffold("plan", "greet", "--model", model, "-o", str(readme)), 64, "is not a plan")
     scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes", code=0)
     expect_landed(scenario, "hello", "world")
+
+
+@pytest.mark.slow
+def test_the_commands_of_a_written_plan_were_tried_and_its_file_says_what_they_gave(scenario):
+    """BX-7: once, at the commit that the run would start from, in a sandbox; nothing of that stays."""
+    asyncio.run(bubblewrap_or_skip())
+    checks = ("test -f hello.txt", "test -f README.md", "All tests should pass")
+    actions = [action(f"a{at}", effects=[f"e{at}"], check=each) for at, each in enumerate(checks)]
+    steps = [create_goal_call("g", "e0", "e1", "e2"), create_actions_call("g", *actions)]
+    model = add_planner(scenario.cassette(a0=["unused"]), steps)
+    file = scenario.home / "tried.yaml"
+    done = scenario.scaffold("plan", "greet the world", "--model", model, "-o", str(file), code=0)
+    title, *lines = [line for line in file.read_text().splitlines() if line.startswith("# ")]
+    head = scenario.git("rev-parse", "HEAD")[:8]
+    assert title == f"# Each command was run once at {head}, before the work, in a sandbox (bubblewrap):"
+    assert [line.partition(": ")[0] for line in lines[:2]] == [
+        "#   fails, as it may before the work",
+        "#   passes already, so it shows that nothing breaks, not that the work is done",
+    ]
+    assert lines[2].startswith("#   cannot run (")
+    assert lines[2].endswith("not found): All tests should pass")
+    assert lines[2].removeprefix("#   ") in done.stderr
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    scenario.scaffold("plan", "check", str(file), code=0)
 
 
 @pytest.mark.slow

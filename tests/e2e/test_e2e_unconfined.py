@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from support import fewer_sandboxes
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import action, plan_of, write
 from support.terminal import Screen
 
@@ -53,6 +54,12 @@ def test_without_an_answer_nothing_of_a_repository_runs(scenario, trusted):
         "nothing was run: there is no sandbox"
         in scenario.call(unconfined(*scenario.command("init", "--yes")), code=0).stderr
     )
+    written = action("guide", effects=["guide_written"], check="python3 test_it.py")
+    steps = [create_goal_call("g", "guide_written"), create_actions_call("g", written)]
+    model = add_planner(scenario.cassette(guide=["unused"], name="planner.yaml"), steps)
+    plan = scenario.home / "written.yaml"
+    scenario.call(unconfined(*scenario.command("plan", "write it", "--model", model, "-o", str(plan))), code=0)
+    assert plan.read_text().startswith("# Its commands were not tried: there is no sandbox.\nversion: 1\n")
     assert (scenario.mark.exists(), scenario.stored("SELECT count(*) FROM run")) == (False, [(0,)])
 
 

@@ -8,7 +8,7 @@ import yaml
 from inline_snapshot import snapshot
 
 from builders import git
-from scaffold.cli.commands.setup.init import first_plan, project_scan
+from scaffold.cli.commands.setup.init import project_scan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import read_plan
 from scaffold.verify.gates.detection import detect_in_folder
@@ -155,10 +155,13 @@ def test_the_json_lists_the_findings_and_a_dry_run_writes_nothing(repository, sc
 
 
 @pytest.mark.parametrize("files", [{}, {"pyproject.toml": PYPROJECT, **TESTS}])
-def test_the_suggested_plan_is_sound(tmp_path, files):
-    plan, warnings = read_plan(
-        first_plan(project_scan(detect_in_folder(lay_out(tmp_path, files)), {})), name="plan.yaml"
-    )
+def test_the_suggested_plan_is_sound(repository, scaffold, files):
+    """BX-7: what it writes is not there yet."""
+    lay_out(repository, {"NOTES.md": "", **files})
+    text = scaffold("init", "--json", "--dry-run").json["plan"]
+    plan, warnings = read_plan(text, name="plan.yaml")
+    assert plan.actions[0].files == ("HOW_TO_TEST.md",)
+    assert text.startswith("# Its command was not tried" if files else "version: 1")
     assert (warnings, lint(plan).findings) == ((), ())
     commands = [check.command for check in plan.actions[0].contract.commands]
     assert commands == (["python3 -m pytest -q"] if files else [])

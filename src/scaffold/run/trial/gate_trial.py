@@ -1,12 +1,14 @@
 """Try each gate once at a commit: in a sandbox, in a worktree that is removed afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 from msgspec import Struct, structs
 
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Clock
+from scaffold.core.proof.contract import Check, CheckResult
 from scaffold.core.proof.gates import CheckEnvironment, Gate
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.client.command_line import Git
@@ -21,7 +23,7 @@ from scaffold.run.resources.sandbox import SandboxPlace, open_checkout_sandbox
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, judged
 from scaffold.run.trial.temporary_checkout import TrialPlace, add_checkout, guarded
 from scaffold.verify.check_readiness import NotReady
-from scaffold.verify.contract.check_runs import During, HookPlace, Tree, restore_tracked_files, unseen
+from scaffold.verify.contract.check_runs import During, HookPlace, Tree, restore_tracked_files, run_check, unseen
 from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.preparation import EnvironmentRequest, prepare_environment
@@ -43,6 +45,8 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
     commit: Commit
     gates: DetectedGates
     """The gates, and the set-up commands, to which the user agreed."""
+    trusted: bool = True
+    """Whether the set-up commands may run."""
     sandbox: SandboxSettings
     variables: tuple[str, ...] = ()
     """Names of variables that commands see although they look like secrets."""
@@ -57,14 +61,14 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
     """Called with each command before it runs."""
     during: During = unseen
     """Shows each command while it runs."""
-    on_result: Callable[[GateTrial], None]
+    on_result: Callable[[GateTrial], None] = lambda _: None
     """Called with the result of each gate as soon as it is known."""
 
 
 async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     """Return the result of each gate at the commit; the user's checkout is not written."""
-    async with guarded(place, request.cleaner):
-        results = await _try_gates(place, request)
+    async with guarded(place, request.cleaner), _open_tree(place, request) as opened:
+        results = opened if isinstance(opened, NotReady) else await _run_gates(request, opened.tree, opened.environment)
     trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
     if isinstance(results, NotReady):
         missing = missing_dependency(results.detail)
@@ -77,10 +81,33 @@ async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     return structs.replace(trial, gates=tuple(results))
 
 
-async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
+async def try_checks(
+    place: TrialPlace, request: TrialRequest, checks: Sequence[Check]
+) -> tuple[CheckResult, ...] | NotReady:
+    """Return the result of each check of a contract at the commit, without any work on it."""
+    async with guarded(place, request.cleaner), _open_tree(place, request) as opened:
+        if isinstance(opened, NotReady):
+            return opened
+        results = list[CheckResult]()
+        for check in checks:
+            request.tell(check.command)
+            await restore_tracked_files(opened.tree)
+            async with gate_slot(request.slots, request.during):
+                results.append(await run_check(check, with_new_temporary_folder(opened.tree)))
+        return tuple(results)
+
+
+class _OpenedTree(Struct, frozen=True):
+    tree: Tree
+    environment: CheckEnvironment
+
+
+@asynccontextmanager
+async def _open_tree(place: TrialPlace, request: TrialRequest) -> AsyncIterator[_OpenedTree | NotReady]:
     prepared = await prepare_environment(_environment_request(place, request))
     if isinstance(prepared, NotReady):
-        return prepared
+        yield prepared
+        return
     environment = prepared.environment
     git = await add_checkout(place, request.commit)
     try:
@@ -94,9 +121,10 @@ async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial
                 tree = structs.replace(tree, environ={**tree.environ, **temporary_variables(place.temporary)})
             proven = await prove_imports(environment, tree)
             if isinstance(proven, NotReady):
-                return proven
+                yield proven
+                return
             tree = structs.replace(tree, environ=check_environ(proven, tree.git.cwd, tree.environ))
-            return await _run_gates(request, tree, proven)
+            yield _OpenedTree(tree, proven)
     finally:
         forget_copies(environment, [place.checkout])
 
@@ -154,7 +182,7 @@ def _environment_request(place: TrialPlace, request: TrialRequest) -> Environmen
         repository=repository,
         base=request.commit,
         setup=request.gates.setup,
-        trusted=True,  # the user has agreed to these commands
+        trusted=request.trusted,
         sandbox=str(request.sandbox),
         cache=cache,
         environ=command_environment(request.environ, names=request.variables),

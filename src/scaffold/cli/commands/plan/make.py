@@ -15,6 +15,7 @@ from scaffold.cli.commands.budget_options import budget_usd_option
 from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.execution.flow import run_planning
+from scaffold.cli.execution.trial import contract_comments
 from scaffold.cli.global_options import add_global_options
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.terminal.style import note_printer, print_findings
@@ -72,7 +73,8 @@ def make(
     if one_shot:
         if prd is not None:
             raise UsageError("--one-shot works one request as a story, not a PRD", "Pass only one of them.")
-        _write_output(one_shot_plan(read_request(task, spec, sys.stdin)), place, as_json=as_json)
+        tell = note_printer(quiet=options["quiet"])
+        _write_output(one_shot_plan(read_request(task, spec, sys.stdin)), place, as_json=as_json, tell=tell)
         return 0
     given = prd or spec
     if task is None and given is not None and given != STDIN:
@@ -82,7 +84,10 @@ def make(
     request = read_request(task, spec, sys.stdin)
     if spec is not None and spec != STDIN:
         note_printer(quiet=options["quiet"])(free_text_note(spec))
-    return run_async(_make_plan(request, RunFlags(**options), place, as_json=as_json))
+    code, plan = run_async(_make_plan(request, RunFlags(**options)))
+    if plan is not None:
+        _write_output(plan, place, as_json=as_json, tell=note_printer(quiet=options["quiet"]))
+    return code
 
 
 add_global_options(make)  # not a command of the group: the group calls it for a task
@@ -94,13 +99,13 @@ def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: 
         tell(note)
     plan = tasks.plan()
     if plan.goals:
-        _write_output(plan, place, as_json=as_json)
+        _write_output(plan, place, as_json=as_json, tell=tell)
     else:
         print_text(f"{tasks.path}: nothing is left to do", err=True)
     return 0
 
 
-async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
+async def _make_plan(request: str, flags: RunFlags) -> tuple[int, Plan | None]:
     # A tier without a planner cannot make a plan.
     question = TierQuestion(texts=[request], needs_planner=True)
     found = settings_in_tier(Path.cwd(), os.environ, setting_overrides(flags), question, trust_once=flags.trust_once)
@@ -117,15 +122,15 @@ async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_js
         chosen = structs.replace(chosen, sandbox=structs.replace(chosen.sandbox, unconfined=True))
         run = await start_run(context, RunInput(request=request, source=request), chosen)
         code = await run_planning(context, run.id, quiet=flags.quiet, err=True, capture_baseline=False)
-        if code is None:
-            plan = stored_plan(context.store, run)
-            if not flags.quiet:
-                click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
-            _write_output(plan, place, as_json=as_json)
-        return code or 0
+        if code is not None:
+            return code, None
+        plan = stored_plan(context.store, run)
+        if not flags.quiet:
+            click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
+        return 0, plan
 
 
-def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
+def _write_output(plan: Plan, place: Path | None, *, as_json: bool, tell: Callable[[str], None]) -> None:
     wants_json = as_json or (place is not None and place.suffix == ".json")
     # As the files of other tools: indented, with a newline at the end.
     text = (
@@ -136,6 +141,11 @@ def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
     if place is None:
         click.echo(text, nl=False)
         return
+    comments = run_async(contract_comments(plan, tell))
+    if wants_json:  # it has no comments
+        tell("\n".join(comments))
+    else:
+        text = "".join(f"# {each}\n" for each in comments) + text
     try:
         write_atomic(place, text.encode())
     except OSError as error:

@@ -23,7 +23,7 @@ from scaffold.config.settings import PROJECT_FILES, load_settings
 from scaffold.config.settings_file import read_text
 from scaffold.core.errors import TrustError, UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import one_line, printable
 from scaffold.core.proof.gates import GateKind
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository, open_repository
@@ -40,8 +40,9 @@ KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
 """Lists what differs from the commit; git does not enter submodules, whose configuration it would obey."""
 CONFIGURATION = PROJECT_FILES[0]
-NOTES = "NOTES.md"
-ANOTHER_COMMAND = "another command, or `off`: `scaffold config quality_gates.KIND COMMAND`; set-up commands: `setup`"
+NOTES = ("NOTES.md", "HOW_TO_TEST.md", "FIRST_STEPS.md")
+"""The first one that is not there yet is what the first plan writes."""
+ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
 NETWORK = "Set-up may use the network."
@@ -150,7 +151,7 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
         print_text(f"{path} was not written", err=True)
     else:
         print_text(f"{path} exists and was not changed; `--force` replaces it", err=True)
-    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found.findings)}")
+    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found, trial)}")
     model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
     trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
     click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
@@ -267,17 +268,29 @@ def _report_json(found: Examination, trial: Trial | None) -> dict[str, object]:
         "problem": trial.problem if trial else "",
         "output": trial.output if trial else "",
         "notes": [*detection.notes, *found.notes],
-        "plan": first_plan(found.findings),
+        "plan": first_plan(found, trial),
     }
 
 
-def first_plan(findings: ProjectScan) -> str:
-    """Return a plan of one harmless action, checked by the tests of the project if it has any."""
-    test = findings.gates.get("test")
-    text = PLAN_TEMPLATE.format(notes=NOTES, intact=", and nothing else broke" if test else "")
-    if test:
+def first_plan(found: Examination, trial: Trial | None) -> str:
+    """Return a plan of one harmless action, checked by the tests of the project if they pass before it."""
+    test, tried = (
+        found.findings.gates.get("test"),
+        [each for each in trial.gates if each.kind == "test"] if trial else [],
+    )
+    notes = next(name for name in NOTES if not os.path.lexists(found.repository.root / name) or name == NOTES[-1])
+    told = "; ".join(one_line(each.summary) for each in tried)
+    passes = all(each.verdict == "passes" for each in tried)
+    text = PLAN_TEMPLATE.format(notes=notes, intact=", and nothing else broke" if test and passes else "")
+    if test and passes:
         text += f"          commands:\n            - command: {json.dumps(test)}\n              timeout_s: 600\n"
-    return text
+    if trial is None:
+        said = "Its command was not tried: `scaffold init --yes` does that."
+    elif passes:
+        said = f"Its command was run once at {trial.commit[:8]}, before the work: {told}."
+    else:
+        said = f"Without the project's tests, which were run once at {trial.commit[:8]}: {told}."
+    return f"# {said}\n{text}" if test else text
 
 
 def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
