@@ -147,6 +147,9 @@ def test_the_cap_in_tokens_says_how_it_follows_from_the_tier(context):
     unplanned = with_settings(run.settings, agreed_actions=0)
     told = planning_terms(unplanned, run.created_at)
     assert "100,000 for each of up to 6 actions" in told
+    stored = msgspec.structs.replace(run, settings=unplanned)
+    preview = RunPreview(stored, stored_plan(context.store, run)).text(Layout())
+    assert "100,000 for each of 3 actions" in preview, "as it is stored when the run starts"
     named = with_settings(run.settings, budget_tokens=5_000)
     assert "at most 5,000 tokens" in planning_terms(named, run.created_at)
     assert not run_terms_about(named, "tier builder")

@@ -16,7 +16,7 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.spending import PastCost
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
-from scaffold.orchestrator.planning.apply_plan import stored_plan
+from scaffold.orchestrator.planning.apply_plan import stored_plan, with_agreed_actions
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.analysis.lint import lint
 from scaffold.store.database import Store
@@ -49,7 +49,9 @@ class RunPreview(Struct, frozen=True):
         lines += self._shape_lines(layout)
         if chosen := run.settings.choice.text(run.settings.tier.name):
             lines += layout.prose("", chosen)
-        for line in run_terms(run.settings, self.plan.actions, run.created_at, self.past):
+        # As it will be stored when the run starts.
+        settings = with_agreed_actions(run.settings, self.plan.actions)
+        for line in run_terms(settings, self.plan.actions, run.created_at, self.past):
             lines += layout.prose("", line)
         base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
         lines += layout.wrap("", f"lands on {run.session_branch}, from {base}", hang=2)
