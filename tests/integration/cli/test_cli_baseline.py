@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from builders import begin, make_run
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
-from scaffold.core.states import Failed
+from scaffold.core.states import Cancelled, Failed
 
 TEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
 LINT = Gate(kind="lint", command="ruff check .", runner="findings")
@@ -85,12 +85,19 @@ def test_a_baseline_that_is_reset_is_captured_again(context, run, scaffold):
 
 
 def test_a_run_without_a_baseline_says_why(context, plan, scaffold):
+    """AL-10: one that can still capture it, one that cannot, one that has ended, one that failed before."""
     ids = [make_run(context, plan).id, make_run(context, plan, gates=False).id]
+    for state in (Cancelled(), Failed("there is no disk space")):
+        ids.append(make_run(context, plan).id)
+        with context.store.transaction():
+            context.store.runs.move(ids[-1], state)
     said = [scaffold("baseline", "--run", each).out.replace(each, "RUN") for each in ids]
     assert said == snapshot(
         [
             "Run RUN has no baseline: it is captured when the run starts or continues.\n",
             "Run RUN has no baseline: its gates are off.\n",
+            "Run RUN has no baseline: the run is cancelled, and none was captured before that.\n",
+            "Run RUN has no baseline: there is no disk space\n",
         ]
     )
 

@@ -17,7 +17,7 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateKind, GateRun
-from scaffold.core.states import Failed
+from scaffold.core.states import Cancelled, Completed, Failed, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline_capture import ADVISORY, gate_summary, uninformative_reason
@@ -68,6 +68,8 @@ def _baseline_lines(run: Run, found: Baseline | None, was_reset: bool, layout: L
             why = "it was reset."
         elif isinstance(run.state, Failed):
             why = run.state.reason
+        elif isinstance(run.state, Completed | Cancelled):
+            why = f"the run is {status_of(run.state)}, and none was captured before that."
         else:
             why = "it is captured when the run starts or continues."
         yield from layout.prose("", f"Run {run.id} has no baseline: {why}", hang=2)
