@@ -82,6 +82,23 @@ def test_always_offers_no_program_without_a_list_of_its_flags():
     assert not has_flag_list(("python", "-m", "cowsay"))
 
 
+WIDENING = [
+    *("python -c 1", "bash -c ls", "npm run", "find . -exec rm {} +", "xargs rm", "env X=1 pytest", "X=1 pytest"),
+    *("git -c core.pager=x log", "git difftool", "git bisect run x", "uv tool run x", "uv run python -c 1"),
+    *("npm install x", "npm ci", "npx jest", "pnpm exec jest", "yarn node x", "pnpm bash -c x", "cargo install x"),
+    *(
+        "git some-alias",
+        "git submodule update",
+        "poetry run bash",
+        "npm run node",
+        "pip install x",
+        "go get x",
+        "uv add x",
+    ),
+]
+"""Commands like which others would run anything."""
+
+
 async def test_always_is_not_offered_for_unknown_programs():
     """RA-13, RA-14."""
     ground = DecisionContext(workspace=PLACE)
@@ -95,6 +112,11 @@ async def test_always_is_not_offered_for_unknown_programs():
         "git push origin work": "git push",
         "git push origin main": None,
         "git commit -n -m x": None,
+        **dict.fromkeys(WIDENING),
+        "python -m unittest discover -s tests": "python -m unittest",
+        "timeout 60 npm test 2>&1 | tail -5": "npm test",
+        "PYTHONPATH=src python -m unittest": "python -m unittest",
+        "cargo test some_name": "cargo test",
     }
     offered = {each: await ShellCommandPolicy().suggest_pattern(each, ground) for each in commands}
     assert offered == commands

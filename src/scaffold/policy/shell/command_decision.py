@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.printable_text import utf8_safe
 from scaffold.git.repository_config import EMBEDDED
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
 from scaffold.policy.rule.tool_rules import PrefixPattern, RegexPattern, Rule, escape_words, parse_pattern
@@ -74,7 +75,7 @@ def decide_parsed(parsed: ParseResult, context: DecisionContext) -> PolicyDecisi
 
 def visible_commands(text: str) -> tuple[SimpleCommand, ...]:
     """Return the simple commands found in a shell text, even if it cannot be parsed completely."""
-    match parse_with_tree_sitter(text):
+    match parse_with_tree_sitter(utf8_safe(text)):
         case ParsedCommand(commands=commands):
             return commands
         case UnparsedCommand(seen=seen):

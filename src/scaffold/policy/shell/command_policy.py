@@ -4,10 +4,11 @@ Also suggest patterns for rules, and find the script files that a command runs: 
 not only for their names.
 """
 
+import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,13 +18,24 @@ from scaffold.git.repository_config import RepositoryConfig
 from scaffold.policy.rule.ruleset import PolicyDecision
 from scaffold.policy.rule.tool_rules import Rule, format_pattern
 from scaffold.policy.shell.command_decision import decide_command, decide_parsed, visible_commands
+from scaffold.policy.shell.command_parts import INSTALLERS, command_parts, part_lines
 from scaffold.policy.shell.denial import PRINT_BUILTINS, WRITERS
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
 from scaffold.policy.shell.parsed_command import ParsedCommand, ParseResult, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.reading.nested_commands import limited_command
 from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
-from scaffold.policy.shell.risky_flags import has_flag_list
+from scaffold.policy.shell.risky_flags import RISKY_FLAGS, RUNNERS, has_flag_list
 from scaffold.policy.shell.workspace_paths import DecisionContext, WorkspacePaths, path_candidates
-from scaffold.policy.shell.wrappers import LAUNCH_SUBCOMMANDS, LAUNCHERS, inner_commands, module_files, program_name
+from scaffold.policy.shell.wrappers import (
+    INTERPRETERS,
+    LAUNCH_SUBCOMMANDS,
+    LAUNCHERS,
+    WRAPPERS,
+    inner_commands,
+    module_files,
+    program_name,
+    runs_script,
+)
 
 BY_SUBCOMMAND = frozenset({
     *("git", "cargo", "go", "npm", "yarn", "pnpm", "uv", "poetry", "ruff", "make", "gmake", "just", "rake"),
@@ -32,9 +44,18 @@ BY_SUBCOMMAND = frozenset({
 BY_NAME = frozenset({
     *("pytest", "mypy", "flake8", "pylint", "black", "isort", "pyright", "eslint", "prettier", "tsc", "jest", "vitest"),
     *("mocha", "rspec", "phpunit", "ctest", "shellcheck", "yamllint", "markdownlint", "rubocop", "gofmt", "rustfmt"),
+    "unittest",
 })  # fmt: skip
 """Programs with one purpose, unless a risky flag changes it."""
 
+_GIT = frozenset({
+    *("add", "am", "apply", "archive", "blame", "branch", "checkout", "cherry-pick", "clone", "commit", "describe"),
+    *("diff", "fetch", "format-patch", "init", "log", "ls-files", "ls-remote", "merge", "mv", "notes", "pull", "push"),
+    *("rebase", "remote", "reset", "restore", "revert", "rm", "show", "stash", "status", "switch", "tag", "worktree"),
+})  # fmt: skip
+"""Git's own subcommands that a rule may name; any other word may be an alias, which may run anything."""
+_SCRIPTS = frozenset({"run", "run-script"})
+"""Subcommands that run what the next word names in the project itself, or what stands behind them as a command."""
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_.-]*")
 MAX_DEPTH = 4
 _COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
@@ -99,6 +120,13 @@ class ShellCommandPolicy:
         # A suggestion that would not cover this very command, because of a path or a risky flag, is useless.
         return pattern if decide_parsed(parsed, with_rule).decision == "allow" else None
 
+    async def parts(self, command: str, context: DecisionContext) -> Sequence[str]:
+        """Return lines about the parts of a command, the most dangerous first; empty if it has only one."""
+        extended = msgspec.structs.replace(context, allow=())
+        with contextlib.suppress(GitError):  # then what git would do is not known to be harmless
+            extended = await self._with_settings(command, extended)
+        return part_lines(command_parts(command, context.workspace, lambda simple: _is_read_only(simple, extended)))
+
     def scripts(self, command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
         """Return (name, digest) of each script file that a command runs."""
         return script_digests(command, workspace)
@@ -124,9 +152,10 @@ def suggest_pattern(parsed: ParseResult, read_only: Callable[[SimpleCommand], bo
     if isinstance(parsed, UnparsedCommand):
         return None
     active = [simple for simple in parsed.commands if not read_only(simple)]
-    if len(active) != 1 or active[0].assignments or not active[0].words:
+    if len(active) != 1 or not active[0].words:
         return None
-    words = _rule_words(tuple(word.text if word.literal else "" for word in active[0].words))
+    run = limited_command(active[0].words) or active[0].words
+    words = _rule_words(tuple(word.text if word.literal else "" for word in run))
     # Without a list of its risky flags, no first words say what a program does.
     return format_pattern(words) if words and has_flag_list(words) else None
 
@@ -140,12 +169,25 @@ def _rule_words(texts: tuple[str, ...]) -> tuple[str, ...]:
         return (name,)
     if re.fullmatch(r"python[\d.]*", name) and second == "-m" and third in BY_NAME:
         return (name, second, third)
-    if name not in BY_SUBCOMMAND or not _SUBCOMMAND.fullmatch(second):
+    if name not in BY_SUBCOMMAND or not _SUBCOMMAND.fullmatch(second) or _is_open_ended(name, second):
         return ()
-    if name in LAUNCHERS and second in LAUNCH_SUBCOMMANDS:
-        # `npm run` alone would allow every script.
-        return (name, second, third) if third and not third.startswith("-") else ()
-    return (name, second)
+    if name not in LAUNCHERS or second not in _SCRIPTS:
+        return (name, second)
+    # `npm run` alone would allow every script; what `uv run` starts is a command of its own.
+    names_script = third and not (third.startswith("-") or _runs_anything(third))
+    named = _rule_words(texts[2:]) if name in RUNNERS else (third,) if names_script else ()
+    return (name, second, *named) if named else ()
+
+
+def _is_open_ended(name: str, second: str) -> bool:
+    """Return whether a subcommand runs whatever its arguments name: packages that it installs, programs, hooks."""
+    launches = name in LAUNCHERS and second in LAUNCH_SUBCOMMANDS - _SCRIPTS
+    launches = launches or (name == "git" and second not in _GIT)
+    return launches or _runs_anything(second) or second in (*INSTALLERS.get(name, ()), *RISKY_FLAGS[name].words.split())
+
+
+def _runs_anything(word: str) -> bool:
+    return word in INTERPRETERS or word in WRAPPERS or runs_script(word)
 
 
 def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:

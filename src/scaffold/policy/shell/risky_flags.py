@@ -85,6 +85,7 @@ RISKY_FLAGS: Mapping[str, RiskyFlags] = {
         long="python-executable custom-typeshed-dir custom-typing-module shadow-file cache-dir junit-xml"
     ),
     "pytest": _TESTS,
+    "unittest": _flag_list(),
     "pylint": _flag_list(long="extension-pkg-allow-list extension-pkg-whitelist unsafe-load-any-extension"),
     "flake8": _flag_list(long="enable-extensions append-config tee bug-report"),
     "black": _flag_list(letters="c", long="code required-version"),
@@ -174,7 +175,7 @@ RISKY_FLAGS: Mapping[str, RiskyFlags] = {
     ),
 }
 _PROTECTED_BRANCH = re.compile(r"(?:main|master|trunk|develop|production|prod|release|stable)(?:/.*)?", re.IGNORECASE)
-_RUNNERS = frozenset({"uv", "poetry", "hatch", "pdm", "rye", "bundle", "pipenv"})
+RUNNERS = frozenset({"uv", "poetry", "hatch", "pdm", "rye", "bundle", "pipenv"})
 """Programs that run the program after `run` or `exec`."""
 _SHORT = re.compile(r"-[A-Za-z0-9].*")
 _OFF = re.compile(r"no:[\w.-]+")
@@ -230,7 +231,7 @@ def _program_names(texts: tuple[str, ...]) -> list[str]:
     name = program_name(Word(texts[0]))
     if len(texts) > 2 and texts[1] == "-m" and re.fullmatch(r"python[\d.]*", name):
         return [texts[2]]
-    if len(texts) > 2 and name in _RUNNERS and texts[1] in {"run", "exec"}:
+    if len(texts) > 2 and name in RUNNERS and texts[1] in {"run", "exec"}:
         return [name, *_program_names(texts[2:])]
     return [name]
 
