@@ -106,6 +106,9 @@ class Throttle(Protocol):
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
 
+    def lift(self, endpoint: str) -> None:
+        """End the endpoint's cooldown, for all of the user's agents, and keep its limit of requests."""
+
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
 

@@ -9,6 +9,7 @@ from scaffold.agent.io_port import Incoming, NoIncoming
 from scaffold.agent.journal import EntryKind
 from scaffold.core.conversation import Delta
 from scaffold.core.tool import Tool
+from scaffold.llm.transport.live_context import IMPATIENT, Patience
 
 
 class Reporter(Protocol):
@@ -56,6 +57,8 @@ class SessionObserver(Struct, frozen=True):
     """Whether the agent gets one of the session's own tools."""
     extra_tools: tuple[Tool, ...] = ()
     """Tools that need no gate, because they ask for approval themselves."""
+    patience: Patience = IMPATIENT
+    """How long requests wait for their endpoint, and whether the user can end that."""
 
 
 NO_OBSERVER = SessionObserver()

@@ -86,6 +86,12 @@ class SharedThrottle:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
         return cooldown_left_s(self._current_state(endpoint), self._now_s())
 
+    def lift(self, endpoint: str) -> None:
+        """End the endpoint's cooldown, for all of the user's agents, and keep its limit of requests."""
+        with self._store.transaction():
+            self._endpoints.lift(endpoint)
+        self._states.pop(endpoint, None)
+
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
         endpoint = self._in_flight.pop(ticket)

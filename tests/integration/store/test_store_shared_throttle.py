@@ -82,6 +82,17 @@ async def test_one_refusal_starts_a_cooldown_for_all_processes(
     assert theirs.wait_s(HOST) == 0
 
 
+async def test_a_cooldown_that_is_lifted_ends_for_all_processes(
+    mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
+) -> None:
+    """AL-31, RA-21: the user does not want to wait; the limit of requests stays."""
+    await _limit(mine, 4, retry_after_s=30.0)
+    assert theirs.wait_s(HOST) == 30.0
+    mine.lift(HOST)
+    assert (mine.wait_s(HOST), theirs.wait_s(HOST)) == (0.0, 0.0)
+    mine.lift("another.example.org")
+
+
 async def test_other_endpoints_continue(mine: SharedThrottle, theirs: SharedThrottle) -> None:
     await _limit(mine, 1)
     assert theirs.wait_s("elsewhere") == 0

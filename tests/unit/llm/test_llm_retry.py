@@ -7,7 +7,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.transport.live_context import IMPATIENT, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, Hurry, Patience
 from scaffold.llm.transport.retry import FULL, LocalThrottle, RetryingModel
 from support.fake_clock import FakeClock
 
@@ -232,6 +232,25 @@ async def test_no_try_begins_after_a_minute_in_the_queue():
         await ask(flaky, throttle=throttle)
     assert len(flaky.tries) == 1
     assert throttle.left == ["unavailable", "failed"]
+
+
+@pytest.mark.parametrize("error", [BUSY, LIMITED], ids=["busy", "limited"])
+async def test_a_user_who_does_not_want_to_wait_has_the_request_sent_at_once(error):
+    """RA-21: also while the endpoint is parked; the next failure waits anew, and errors are as before."""
+    clock, hurry, heard = FakeClock(), Hurry(), asyncio.Queue()
+    flaky = Flaky(failures=2, error=error, clock=clock)
+    hurry.now()  # nothing waits
+    asking = asyncio.create_task(retrying(flaky, patience=Patience(hurry=hurry)).reply(REQUEST, heard.put_nowait))
+    for tries in (1, 2):
+        assert isinstance(await heard.get(), RetryWait)
+        assert len(flaky.tries) == tries
+        await asyncio.sleep(0)  # it waits only after it has said so
+        hurry.now()
+    assert (await asking).message.text == "here"
+    assert [at for _, at in flaky.tries] == [0.0] * 3
+    refused = Flaky(failures=1, error=ModelError("No.", "Pay."), clock=clock)
+    with pytest.raises(ModelError, match=r"No\."):
+        await ask(refused, patience=Patience(hurry=hurry))
 
 
 async def test_an_exhausted_quota_starts_no_cooldown():

@@ -1,15 +1,17 @@
 """Protocols and values that live models need from outside; `http` has the real client."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, field, structs
 
 from scaffold.core.ports import Throttle
 from scaffold.core.printable_text import count_of
 
+T = TypeVar("T")
 UNAUTHORIZED = 401
 RETRY_S = 60.0
 """How long a failing request is repeated while other requests to its endpoint succeed."""
@@ -26,6 +28,33 @@ class Deadlines(Struct, frozen=True, kw_only=True):
     """For the whole reply."""
 
 
+class Hurry:
+    """A user's wish that requests which wait to be sent again are sent at once."""
+
+    def __init__(self) -> None:
+        self._wish: asyncio.Event | None = None
+
+    def now(self) -> None:
+        """Send the requests that wait at this moment."""
+        if self._wish is not None:
+            self._wish.set()
+            self._wish = None
+
+    async def ends(self, waiting: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of a wait; None as soon as the user does not want to wait any longer."""
+        self._wish = wish = self._wish or asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                wait, wished = tasks.create_task(waiting), tasks.create_task(wish.wait())
+                await asyncio.wait((wait, wished), return_when=asyncio.FIRST_COMPLETED)
+                wished.cancel()
+                # One that ends in the same moment keeps its result, which may be a place that must be given back.
+                wait.cancel()
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # the wish raises nothing
+        return None if wait.cancelled() else wait.result()
+
+
 class Patience(Struct, frozen=True):
     """How long a request waits for an endpoint that accepts no requests."""
 
@@ -35,6 +64,8 @@ class Patience(Struct, frozen=True):
     """Entered while the request waits for the endpoint."""
     local_s: float = RETRY_S
     """How long a request is repeated to an address of this machine that no server listens on."""
+    hurry: Hurry | None = None
+    """Ends waits early; None where nobody can."""
 
 
 LOCAL_RETRY_S = 1.0

@@ -7,7 +7,10 @@ import asyncio
 import itertools
 import logging
 import math
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+import msgspec
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
 from scaffold.core.errors import ModelError, ModelUnavailable
@@ -24,7 +27,7 @@ from scaffold.core.throttling import (
     poll_delay_s,
 )
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience, T
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0
@@ -85,6 +88,10 @@ class LocalThrottle:
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
         return cooldown_left_s(self._throttle_state(endpoint), self._clock.monotonic())
+
+    def lift(self, endpoint: str) -> None:
+        """End the endpoint's cooldown, and keep its limit of requests."""
+        self._states[endpoint] = msgspec.structs.replace(self._throttle_state(endpoint), cooldown_until_s=0.0)
 
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Record how the request ended; `retry_after_s` is the endpoint's Retry-After if it was rate limited."""
@@ -219,18 +226,27 @@ class RetryingModel:
         parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
         try:
             with self._patience.waiting():
-                ticket = await self._throttle.enter(
-                    self._inner.endpoint,
-                    timeout_s=limits.parked_left_s(self._now()),
-                    on_cooldown=on_cooldown,
-                    most=self._inner.slots,
-                )
+                # None: the user wants the next try now, whatever the endpoint asked for.
+                while (ticket := await self._or_hurried(self._admission(limits, on_cooldown))) is None:
+                    self._throttle.lift(self._inner.endpoint)
         finally:
             for notice in notices:
                 notice.cancel()
         if parked or limits.until_s <= self._now():
             limits.waited_out(self._now())
         return ticket
+
+    def _admission(self, limits: "_RetryLimits", on_cooldown: CooldownHandler) -> Coroutine[Any, Any, Ticket]:
+        return self._throttle.enter(
+            self._inner.endpoint,
+            timeout_s=limits.parked_left_s(self._now()),
+            on_cooldown=on_cooldown,
+            most=self._inner.slots,
+        )
+
+    async def _or_hurried(self, waiting: Coroutine[Any, Any, T]) -> T | None:
+        hurry = self._patience.hurry
+        return await waiting if hurry is None else await hurry.ends(waiting)
 
     async def _tell_full(self, listener: DeltaListener) -> None:
         await self._clock.sleep(TELL_FULL_S)
@@ -256,7 +272,7 @@ class RetryingModel:
             listener.waits()
             listener(RetryWait(wait_s, last.what))
             with self._patience.waiting():
-                await self._clock.sleep(wait_s)
+                await self._or_hurried(self._clock.sleep(wait_s))
 
     async def _attempt_once(
         self, ticket: Ticket, request: Request, number: int, on_delta: DeltaHandler, silence_s: float
