@@ -76,10 +76,14 @@ class MemoryHistory:
         self.messages = []
         self.usage = Usage()
         self.compactions = []
+        self.drafts = []
 
     def add(self, message, usage=NO_USAGE):
         self.messages.append(message)
         self.usage += usage
+
+    def draft(self, message):
+        self.drafts.append(message)
 
     def spend(self, usage):
         self.usage += usage

@@ -51,6 +51,9 @@ class NullHistory:
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         """Do nothing."""
 
+    def draft(self, message: Message) -> None:
+        """Do nothing."""
+
     def spend(self, usage: Usage) -> None:
         """Do nothing."""
 

@@ -119,6 +119,9 @@ class History(Protocol):
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         """Store the next message and its usage; both are durable when this returns."""
 
+    def draft(self, message: Message) -> None:
+        """Store what is the next message if the process dies now; the next draft or `add` takes its place."""
+
     def spend(self, usage: Usage) -> None:
         """Store usage that no message came of; durable when this returns."""
 

@@ -33,6 +33,10 @@ class UsageCounter:
             self._count_reply(usage)
             self.text = message.text
 
+    def draft(self, message: Message) -> None:
+        """Store what is the next message if the process dies now."""
+        self._inner.draft(message)
+
     def spend(self, usage: Usage) -> None:
         """Store and count usage that no message came of."""
         self._inner.spend(usage)

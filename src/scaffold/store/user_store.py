@@ -105,6 +105,11 @@ class ConversationHistory:
             self._store.conversations.add(self._id, message, usage, me=self._me)
             self._store.seen_files.keep(self._id, self._seen())
 
+    def draft(self, message: Message) -> None:
+        """Store what is the next message if the process dies now; durable when this returns."""
+        with self._store.transaction():
+            self._store.conversations.draft(self._id, message, me=self._me)
+
     def spend(self, usage: Usage) -> None:
         """Store usage that no message came of; durable when this returns."""
         with self._store.transaction():

@@ -156,6 +156,20 @@ def test_a_crash_loses_no_stored_message(user: UserStore, user_path: Path) -> No
     assert user.conversations.get("talk").usage.requests == 5
 
 
+def test_a_draft_is_a_message_once_its_process_has_died(user: UserStore, history: ConversationHistory) -> None:
+    """RA-10, RA-19: what a killed process would have stored next; while it lives, the message takes its place."""
+    for text in ("one of two results", "two results"):
+        history.draft(_said(text))
+        assert user.conversations.get("talk").messages == 0
+    history.add(_said("the results"))
+    history.draft(_said("left behind"))
+    with user.transaction():
+        user.conversations.claim("talk", ME)
+    ConversationHistory(user, "talk", ME).add(_said("and on"))
+    assert _texts(user) == ["the results", "left behind", "and on"]
+    assert user.conversations.get("talk").messages == 3
+
+
 def test_a_message_and_its_cost_are_stored_together_or_not_at_all(
     user: UserStore, history: ConversationHistory, user_path: Path
 ) -> None:

@@ -162,6 +162,10 @@ class DeliveryHistory:
         """Delegate to the inner history."""
         self._inner.spend(usage)
 
+    def draft(self, message: Message) -> None:
+        """Store what is the next message if the process dies now; messages in it are not consumed yet."""
+        self._inner.draft(message)
+
     def compact(self, kept: int, summary: str) -> None:
         """Delegate to the inner history."""
         self._inner.compact(kept, summary)

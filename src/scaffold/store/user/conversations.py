@@ -36,7 +36,11 @@ LISTED_IN = """
 SELECT * FROM conversation WHERE cwd = :cwd AND messages > 0 AND parent IS NULL
 ORDER BY updated_at DESC, id LIMIT :limit
 """
-CLAIM = "UPDATE conversation SET owner = :owner WHERE id = :id"
+# A draft that a killed process has left is a message from now on.
+CLAIM = """
+UPDATE conversation SET owner = :owner, messages = (SELECT COUNT(*) FROM message WHERE conversation_id = :id)
+WHERE id = :id
+"""
 RELEASE = "UPDATE conversation SET owner = NULL WHERE id = :id AND owner = :owner"
 SWITCH_MODEL = "UPDATE conversation SET model = :model WHERE id = :id AND owner = :owner RETURNING messages"
 SET_MODE = "UPDATE conversation SET mode = :mode WHERE id = :id AND owner = :owner RETURNING messages"
@@ -54,7 +58,10 @@ UPDATE conversation SET messages = messages + :messages, input_tokens = input_to
        cost_usd = cost_usd + :cost_usd, requests = requests + :requests, updated_at = :at
 WHERE id = :id AND owner = :owner RETURNING messages
 """
-ADD_MESSAGE = "INSERT INTO message (conversation_id, seq, at, body) VALUES (:id, :seq, :at, :body)"
+ADD_MESSAGE = """
+INSERT INTO message (conversation_id, seq, at, body) VALUES (:id, :seq, :at, :body)
+ON CONFLICT (conversation_id, seq) DO UPDATE SET at = excluded.at, body = excluded.body
+"""
 OWNED_MESSAGE_COUNT = "SELECT messages FROM conversation WHERE id = :id AND owner = :owner"
 COMPACT = """
 INSERT INTO compaction (conversation_id, after_seq, kept_from, summary, at)
@@ -150,6 +157,13 @@ class Conversations(TableGateway):
         """Store the next message and its usage."""
         at = self._now_text()
         seq = self._change_owned(ADD_USAGE, conversation_id, me, at=at, messages=1, **usage_columns(usage))
+        self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=MESSAGE.write(message))
+
+    def draft(self, conversation_id: ConversationId, message: Message, *, me: ProcessIdentity) -> None:
+        """Store what is the next message once its process has died; until then it is not counted."""
+        rows = self._connection.rows(OWNED_MESSAGE_COUNT, id=conversation_id, owner=PROCESS.write(me))
+        seq = self._owned_count(conversation_id, rows) + 1
+        at = self._now_text()
         self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=MESSAGE.write(message))
 
     def spend(self, conversation_id: ConversationId, usage: Usage, *, me: ProcessIdentity) -> None:
