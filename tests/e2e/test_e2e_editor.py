@@ -58,7 +58,7 @@ async def test_an_editor_session_from_prompt_to_resume_after_a_kill(scenario):
         assert [each.status for each in editor.call(wrote.tool_call_id)] == ["pending", "in_progress", "completed"]
         [(_, asked, options)] = editor.questions
         assert asked.tool_call_id == wrote.tool_call_id
-        assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+        assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
         for shown in (asked.content[0], editor.call(wrote.tool_call_id)[-1].content[0]):
             assert (shown.path, shown.old_text, shown.new_text) == (str(scenario.repo / "new.txt"), "", "one\n")
 

@@ -51,6 +51,40 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, terminal
 
 
 @pytest.mark.slow
+def test_a_killed_session_knows_which_calls_ran(scenario, terminal):
+    """RA-10, RA-19: one that has ended is done, one that waited for its user did not run, one that ran is unknown."""
+    calls = [shell("touch out/a"), shell("touch out/began; sleep 60"), shell("touch out/c")]
+    screen = terminal("--model", record_replies(scenario, calls, "over"))
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    for named in (r"^y yes to all 3", r"^y yes   n no"):
+        screen.wait_for(named)
+        screen.answer("o" if "all" in named else "y")
+    screen.wait_for("allows: exactly this call", times=2)
+    assert killed_results(terminal, scenario, screen) == ["exit code 0 ", "Not run: the", "Not run: the"]
+    screen = terminal("--model", record_replies(scenario, calls, "over"))
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.answer("y")
+    assert wait_until((scenario.out / "began").exists)
+    assert killed_results(terminal, scenario, screen) == ["exit code 0 ", "The work was", "Not run: the"]
+
+
+def killed_results(terminal, scenario, screen):
+    """Kill the session once its first call has ended; return how the results of the next one for the model begin."""
+    screen.wait_for(r"● shell touch out/a")
+    screen.child.kill(signal.SIGKILL)
+    screen.wait_for_exit()
+    resumed = terminal("-c")
+    resumed.wait_for(IDLE)
+    resumed.type_line("/export talk.md")
+    resumed.wait_for("written to")
+    exported = (scenario.repo / "talk.md").read_text()
+    (scenario.repo / "talk.md").unlink()
+    return [part.split("```\n")[1][:12] for part in exported.split("### Result of")[1:]]
+
+
+@pytest.mark.slow
 def test_escape_and_ctrl_c_deny(scenario, terminal):
     """RA-13."""
     screen = terminal("--model", record_replies(scenario, write("a", "x"), write("b", "x"), "over"))

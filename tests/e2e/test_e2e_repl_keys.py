@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
-from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, IDLE, UP, record_replies
+from support.terminal import ALT_ENTER, ARMED, CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
 
 SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
 HELD = shell("touch out/began; sleep 60")
@@ -58,15 +58,87 @@ def test_escape_closes_the_menu_before_it_stops_the_turn(scenario, terminal):
 
 
 @pytest.mark.slow
-def test_shift_tab_cycles_through_the_modes(scenario, terminal):
-    """RA-5, RA-18."""
-    screen = terminal("--model", record_replies(scenario, "hi"))
-    screen.wait_for("default  /help$")
-    for mode in ("plan", "explore", "debug", "review"):
-        screen.send(SHIFT_TAB)
-        screen.wait_for(rf"^{mode} ")
+def test_shift_tab_cycles_ask_accept_edits_and_plan(scenario, terminal):
+    """RA-5, RA-13, RA-18: accepted edits are for one session, and leave what other programs obey to a question."""
+    model = record_replies(scenario, write("a.py", "x"), write("Makefile", "x"), write("b.py", "x"), "over")
+    screen = terminal("--model", model, columns=40)
+    screen.wait_for("^↑0 ↓0 ")
     screen.send(SHIFT_TAB)
-    assert "review" not in screen.wait_for("default  /help$").splitlines()[-1]
+    screen.wait_for("^accept-edits ")
+    screen.type_line("go")
+    screen.wait_for("│ Makefile$")
+    assert (scenario.repo / "a.py").exists()
+    screen.wait_for(ARMED)
+    screen.wait_for("asks you .*  accept-edits ")
+    screen.send(SHIFT_TAB)  # an answer: nothing may change in this mode
+    screen.wait_for("^over")
+    screen.wait_for("^plan ")
+    assert not {"Makefile", "b.py"} & {path.name for path in scenario.repo.iterdir()}
+    for shown in ("^↑", "^accept-edits "):
+        screen.send(SHIFT_TAB)
+        screen.wait_for(shown)
+    screen.type_line("/mode default")
+    screen.wait_for("works in mode default")
+    screen.wait_for("^↑")
+    screen.send(SHIFT_TAB)
+    screen.wait_for("^accept-edits ")
+    screen.send(CTRL_D)
+    screen.wait_for_exit()
+    resumed = terminal("-c", columns=40).wait_for("^↑0 ↓0 ")
+    assert "mode" not in resumed.splitlines()[0]
+
+
+@pytest.mark.slow
+def test_the_calls_of_one_reply_are_one_question(scenario, terminal):
+    """RA-13: for all of them, one by one, or all edits; keys that come together, as in a paste, are no answer."""
+    calls = [write("a.py", "x"), shell("touch out/b"), shell("touch out/c; rm -r out")]
+    screen = terminal("--model", record_replies(scenario, calls, "over"))
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for("^y yes to all 3   n no   r no, because   o one by one")
+    screen.wait_for("! `rm -r out` deletes or overwrites")
+    screen.pause()
+    screen.send(paste("A\r"))
+    screen.wait_for("^› A$")
+    screen.pause()
+    screen.send("yA")
+    screen.wait_for("^  yA$")
+    assert not (scenario.repo / "a.py").exists()
+    screen.answer("A")
+    screen.wait_for("^y yes to all 2 ")
+    assert (scenario.repo / "a.py").exists()
+    screen.answer("o")
+    screen.wait_for(r"allows: exactly this call")
+    screen.answer("y")
+    screen.wait_for("● shell touch out/b")
+    screen.answer(CTRL_C)
+    screen.wait_for("^over")
+    assert [path.name for path in scenario.out.iterdir()] == ["b"]
+
+
+@pytest.mark.slow
+def test_a_key_sends_a_waiting_request_again(scenario, terminal):
+    """RA-21: alone in the line; as the first letter of a message it is one."""
+    model = record_replies(scenario, "here")
+    path = scenario.home / "talk.yaml"
+    talk = yaml.safe_load(path.read_text())
+    talk["replies"][0]["fault"] = {"kind": "http", "status": 529, "times": 7}
+    path.write_text(yaml.safe_dump(talk))
+    screen = terminal("--model", model, columns=40)
+    screen.wait_for("^↑0 ↓0 ")
+    screen.type_line("go")
+    screen.wait_for("^waiting [0-9]+ s: ", times=4)  # one of at least four seconds
+    screen.wait_for("r retries now · Esc gives")
+    screen.send("r")
+    screen.wait_for("^asking again now$")
+    screen.wait_for("^waiting [0-9]+ s: ", times=5)
+    screen.send("rest")
+    screen.wait_for("^› rest$")
+    screen.pause()
+    screen.send(ESCAPE)
+    screen.wait_for("stopped; the conversation is kept")
+    assert screen.text.count("asking again now") == 1
+    screen.wait_for("^› rest$")
 
 
 @pytest.mark.slow

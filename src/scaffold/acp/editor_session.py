@@ -23,7 +23,6 @@ from scaffold.acp.prompt_content import PromptContent, read_prompt
 from scaffold.acp.session_updates import SessionUpdates, replayed
 from scaffold.acp.tool_calls import Content, ToolCalls, call_kind, call_title
 from scaffold.agent.agent_spec import TurnResult
-from scaffold.agent.modes import parse_mode
 from scaffold.core.errors import ScaffoldError, TurnLimitExceeded, UsageError
 from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import model_card
@@ -44,7 +43,7 @@ from scaffold.session.working_tree import bound_lines
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
-ALLOW, ALWAYS, DENY = "allow", "always", "deny"
+ALLOW, ALWAYS, EDITS, DENY = "allow", "always", "edits", "deny"
 INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
 WIDTH = 100  # columns of the answers to commands: the protocol tells no width
 OTHER_SESSIONS = frozenset({"clear", "resume", "quit"})
@@ -161,7 +160,7 @@ class EditorSession:
         try:
             match name:
                 case "mode":
-                    self.session.modes.switch(parse_mode(value))
+                    self.session.modes.choose(value)
                     self._post_mode()
                 case "effort":
                     self.session.switch_effort(parse_effort(value))
@@ -183,7 +182,7 @@ class EditorSession:
 
     def _on_opened(self, session: Session) -> None:
         self.id = session.open_conversation.id
-        self._told_mode = session.modes.current
+        self._told_mode = session.modes.chosen
         session.todos.watch(self._updates.plan)
 
     def _post_update(self, update: BaseModel) -> None:
@@ -198,7 +197,7 @@ class EditorSession:
 
     def _post_mode(self) -> None:
         # The agent changes its mode with a tool, the user with a command.
-        if (now := self.session.modes.current) != self._told_mode:
+        if (now := self.session.modes.chosen) != self._told_mode:
             self._told_mode = now
             self._post_update(update_current_mode(now))
             self._post_options()
@@ -245,6 +244,8 @@ class EditorSession:
         return result
 
     async def _ask_user(self, question: ApprovalQuestion) -> ApprovalAnswer:
+        if question.together:
+            return "singly"  # the protocol asks about one call at a time
         call_id = self._calls.question_call(question)
         answer: ApprovalAnswer = "deny"  # also if the turn is cancelled while the user decides
         try:
@@ -254,7 +255,7 @@ class EditorSession:
         except (RequestError, ConnectionError) as error:
             answer = DenyBecause(f"the editor could not ask the user: {error}")
         finally:
-            self._calls.answered(call_id, allowed=answer in {"allow", "always"})
+            self._calls.answered(call_id, allowed=answer in {"allow", "always", "edits"})
         return answer
 
     def _request_error(self, error: ScaffoldError) -> RequestError:
@@ -274,9 +275,11 @@ def permission_options(question: ApprovalQuestion) -> list[schema.PermissionOpti
     """Return the possible answers; "always" says what it would allow."""
     options = [schema.PermissionOption(option_id=ALLOW, name="Allow", kind="allow_once")]
     if question.always is not None:
-        scope = question.always or "exactly this call"
-        name = f"Allow {scope} in this session"
+        name = f"Allow {question.always_allows} in this session"
         options.append(schema.PermissionOption(option_id=ALWAYS, name=name, kind="allow_always"))
+    if question.edits:
+        name = "Allow all edits in this folder in this session"
+        options.append(schema.PermissionOption(option_id=EDITS, name=name, kind="allow_always"))
     return [*options, schema.PermissionOption(option_id=DENY, name="Deny", kind="reject_once")]
 
 
@@ -288,6 +291,8 @@ def answer_of(response: schema.RequestPermissionResponse, question: ApprovalQues
         return "deny"
     if outcome.option_id == ALWAYS and question.always is not None:
         return "always"
+    if outcome.option_id == EDITS and question.edits:
+        return "edits"
     return "allow" if outcome.option_id == ALLOW else "deny"
 
 

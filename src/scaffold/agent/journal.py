@@ -1,5 +1,6 @@
 """The journal of an agent: its messages and tool calls, one JSON object a line."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
@@ -10,6 +11,7 @@ from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.permission.approval_gate import ApprovalListener, ApprovalOutcome
 from scaffold.policy.secret.redaction import Redactor
 
+LOG = logging.getLogger(__name__)
 EntryKind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "news", "usage"]
 
 
@@ -46,6 +48,7 @@ def approval_logger(journal: Journal) -> ApprovalListener:
 
     def tell(approval: ApprovalOutcome) -> None:
         fields = msgspec.structs.asdict(approval)
+        LOG.info("%s of %s: %s (%s)", approval.decision, approval.tool or "edits", approval.reason, approval.rule)
         # The entry of the call has the arguments.
         del fields["args"]
         journal.note("approval", **fields)

@@ -20,6 +20,7 @@ from scaffold.core.errors import HumanDecisionRequired, TurnStopped
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
+from scaffold.policy.permission.approval_gate import CALL_WAITS, REPLY_CALLS, ReplyCalls
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.arguments import argument_problems, read_arguments
 from scaffold.tools.content.seen_files import CURRENT_REPLY
@@ -61,6 +62,7 @@ PLACEHOLDER_NOTE = (
 )
 REFUSED = "Not run: the reply that contained this call was a refusal."
 NOT_STARTED = "Not run: the work was interrupted before it started."
+NOT_FINISHED = "Not finished: the work was interrupted. This changes nothing: call it again if you need it."
 NOT_DECIDED = "Not run yet: a human was asked, and has not answered."
 CALL_BEGINS: ContextVar[Callable[[str], None]] = ContextVar("CALL_BEGINS")
 """Says that the call under way is about to run, on files with this fingerprint: until then it may have waited."""
@@ -114,22 +116,32 @@ class Toolbox:
         return self._offered
 
     def batch(
-        self, calls: Sequence[ToolCall], kept: KeptTurn | None = None, changed: Callable[[], None] = do_nothing
+        self,
+        calls: Sequence[ToolCall],
+        kept: KeptTurn | None = None,
+        changed: Callable[[], None] = do_nothing,
+        draft: Callable[[], None] = do_nothing,
     ) -> "ToolBatch":
         """Return a batch of the calls of one reply; `changed` is called after each step.
 
-        Those that an earlier process of the `kept` turn has ended are not run again, nor those that it had begun.
+        `draft` is called whenever the results would be others if the process died now. Those that an earlier process
+        of the `kept` turn has ended are not run again, nor those that it had begun.
         """
         known: dict[str, ToolResult] = {result.call_id: result for result in kept.results} if kept else {}
         for call in calls:
             if kept and call.id in kept.begun and call.id not in known:
                 known[call.id] = ToolResult(call.id, call.name, UNKNOWN_RESULT, failed=True)
-        return ToolBatch(self, calls, known, changed)
+        return ToolBatch(self, calls, known, changed, draft)
 
     def read_only(self, call: ToolCall) -> bool:
         """Return whether a call changes nothing."""
         tool = self._tools.get(call.name)
         return tool is not None and is_read_only(tool)
+
+    def cut_off_result(self, call: ToolCall) -> ToolResult:
+        """Return the result of a call that was perhaps running when the work was interrupted."""
+        why = NOT_FINISHED if self.read_only(call) else UNKNOWN_RESULT
+        return ToolResult(call.id, call.name, why, failed=True)
 
     async def result(self, call: ToolCall) -> ToolResult:
         """Run one call and return its result; raises only CancelledError, TurnStopped and HumanDecisionRequired."""
@@ -145,7 +157,8 @@ class Toolbox:
         listed = [tool.name for tool in self.tools if tool.group is None or not tool.group.family]
         return f"There is no tool `{call.name}`.{hint} The tools are: {', '.join(listed) or 'none'}."
 
-    async def _run_call(self, call: ToolCall) -> ToolOutput:
+    def valid_call(self, call: ToolCall) -> tuple[Tool, Mapping[str, Any]] | ToolOutput:
+        """Return the tool of a call and its arguments, or why the call cannot run."""
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolOutput(self._unknown_tool(call), failed=True)
@@ -158,6 +171,13 @@ class Toolbox:
         mark = self._redactor.mark_in(args) if tool.category in WRITING_CATEGORIES else None
         if mark is not None:
             return ToolOutput(PLACEHOLDER_NOTE.format(mark=mark), failed=True)
+        return tool, args
+
+    async def _run_call(self, call: ToolCall) -> ToolOutput:
+        valid = self.valid_call(call)
+        if isinstance(valid, ToolOutput):
+            return valid
+        tool, args = valid
         try:
             return await tool.run(args)
         except (HumanDecisionRequired, TurnStopped):
@@ -176,7 +196,12 @@ class ToolBatch:
     """The calls of one reply and their results so far."""
 
     def __init__(
-        self, toolbox: Toolbox, calls: Sequence[ToolCall], ended: dict[str, ToolResult], changed: Callable[[], None]
+        self,
+        toolbox: Toolbox,
+        calls: Sequence[ToolCall],
+        ended: dict[str, ToolResult],
+        changed: Callable[[], None],
+        draft: Callable[[], None],
     ) -> None:
         self._toolbox = toolbox
         self._calls = calls
@@ -185,6 +210,7 @@ class ToolBatch:
         self._undecided: set[str] = set()
         self._ended = ended
         self._changed = changed
+        self._draft = draft
 
     @property
     def begun(self) -> Mapping[str, str]:
@@ -201,9 +227,11 @@ class ToolBatch:
         """One result for each call, in order; calls that have not ended get a result that says so."""
         results = []
         for call in self._calls:
-            why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
-            why = NOT_DECIDED if call.id in self._undecided else why
-            results.append(self._ended.get(call.id) or ToolResult(call.id, call.name, why, failed=True))
+            why = NOT_DECIDED if call.id in self._undecided else NOT_STARTED
+            open_result = ToolResult(call.id, call.name, why, failed=True)
+            if call.id in self._begun - self._undecided:
+                open_result = self._toolbox.cut_off_result(call)
+            results.append(self._ended.get(call.id) or open_result)
         return tuple(results)
 
     async def run(self) -> None:
@@ -212,6 +240,14 @@ class ToolBatch:
         Cancellation, TurnStopped and HumanDecisionRequired stop running calls; results that exist by then are kept.
         """
         CURRENT_REPLY.set(self)
+        # Ends with it: what is called later in this context is no call of this reply.
+        reply = REPLY_CALLS.set(ReplyCalls(self.open_calls))
+        try:
+            await self._run_calls()
+        finally:
+            REPLY_CALLS.reset(reply)
+
+    async def _run_calls(self) -> None:
         # Only neighbours run in parallel: a call that writes separates the reads before it from those after it.
         for reads, group in groupby(self._calls, key=self._toolbox.read_only):
             together = tuple(group)
@@ -220,6 +256,11 @@ class ToolBatch:
             else:
                 for call in together:
                     await self._answer_call(call)
+
+    def open_calls(self) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
+        """Return the tools and arguments of the calls that have no result and can run."""
+        waiting = [call for call in self._calls if call.id not in self._ended]
+        return [valid for call in waiting if not isinstance(valid := self._toolbox.valid_call(call), ToolOutput)]
 
     async def _run_parallel(self, calls: Sequence[ToolCall]) -> None:
         same = repeated_calls(calls)
@@ -245,8 +286,15 @@ class ToolBatch:
     async def _answer_call(self, call: ToolCall) -> None:
         if call.id in self._ended:
             return
-        # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
-        self._begun.add(call.id)
+        tell = do_nothing if self._toolbox.read_only(call) else self._draft
+
+        def waits(waiting: bool, /) -> None:
+            # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
+            (self._begun.discard if waiting else self._begun.add)(call.id)
+            tell()
+
+        waits(False)
+        CALL_WAITS.set(waits)
 
         def begins(files: str) -> None:
             self._running[call.id] = files
@@ -262,6 +310,8 @@ class ToolBatch:
             self._changed()
             raise
         self._changed()
+        if len(self._ended) < len(self._calls):  # else the results themselves follow
+            tell()
 
 
 def repeated_on(tool: Tool, files: Callable[[], Awaitable[str]] | None) -> Tool:

@@ -22,7 +22,7 @@ from scaffold.agent.io_port import NO_IO, AgentIO
 from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.repeated_calls import LoopDetected, RepeatedExchanges
 from scaffold.agent.reply_problems import CALL_IN_TEXT, EMPTY, call_in_text, cutoff_error, no_answer_error
-from scaffold.agent.toolbox import REFUSED, UNKNOWN_RESULT, ToolBatch, Toolbox, not_run_results
+from scaffold.agent.toolbox import REFUSED, ToolBatch, Toolbox, not_run_results
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -230,8 +230,8 @@ class Agent:
 
     def add_note(self, *texts: Text) -> None:
         """Add texts to the conversation without a request; the model reads them with the next prompt."""
-        open_calls = not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
-        self._hand_in((*open_calls, *map(without_surrogates, texts)))
+        open_calls = map(self.toolbox.cut_off_result, self.conversation.unanswered)
+        self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
     def _begin_turn(self, prompt: str | Sequence[Text | Image] | KeptTurn) -> bool:
         # True if tools have run in the turn: then its last reply must be an answer.
@@ -243,7 +243,7 @@ class Agent:
                 self._answered = self._requests
                 self._records.journal.note("prompt", text=plain_text(parts))
             # Results come first, for the calls that an interruption left open.
-            self._hand_in((*not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
+            self._hand_in((*map(self.toolbox.cut_off_result, self.conversation.unanswered), *parts))
             # A subagent's message counts as the result of a call.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
@@ -254,7 +254,10 @@ class Agent:
 
     async def _run_calls(self, calls: Sequence[ToolCall], kept: KeptTurn | None) -> None:
         # Results that exist before an interruption are kept.
-        self._batch = batch = self.toolbox.batch(calls, kept, changed=self._keep)
+        def draft() -> None:
+            self._records.history.draft(UserMessage(batch.results))
+
+        self._batch = batch = self.toolbox.batch(calls, kept, changed=self._keep, draft=draft)
         begun = asyncio.get_running_loop().time()
         try:
             await batch.run()

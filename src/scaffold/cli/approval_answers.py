@@ -6,6 +6,8 @@ from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 
 MIN_IDLE_S = 0.5
 """A key counts as an answer only after this pause: earlier keys were typed for something else."""
+EDITS_KEY = "A"
+"""The only answer in upper case: it is for all edits, where the same letter in lower case is for one file."""
 ANSWERS: dict[str, ApprovalAnswer] = {
     "y": "allow",
     "yes": "allow",
@@ -13,6 +15,9 @@ ANSWERS: dict[str, ApprovalAnswer] = {
     "no": "deny",
     "a": "always",
     "always": "always",
+    "edits": "edits",
+    "o": "singly",
+    "one by one": "singly",
 }
 """The answers to a question, in lower case; the whole line must match."""
 _REASONED = re.compile(r"no?,? because:?\s+(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
@@ -22,7 +27,7 @@ def parse_answer(words: str) -> ApprovalAnswer | None:
     """Return the answer that a key or a line means, `no, because ...` included; None if it is not an answer."""
     if reasoned := _REASONED.fullmatch(words.strip()):
         return DenyBecause(reasoned["reason"])
-    return ANSWERS.get(words.strip().lower())
+    return "edits" if words.strip() == EDITS_KEY else ANSWERS.get(words.strip().lower())
 
 
 def counts_as_answer(*, shown_s: float | None, last_key_s: float, now_s: float) -> bool:

@@ -117,6 +117,7 @@ class Session:
             approver=Delegation(parent.ask_parent) if parent else ask,
             mode=lambda: self.modes.current,
         )
+        self.modes.gate = self.gate
         self.denials: list[Mapping[str, object]] = []
         """Each denied call of the session and its subagents: its tool, arguments and the reason."""
         self.todos = stored_todos(conversation)
@@ -219,8 +220,7 @@ class Session:
                 loading = group.create_task(self._load_tools())
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None  # the note raises nothing
-        own, repository = loading.result(), note.result()
-        self._offered = SessionToolbox(own, self.gate, self._observer, self.options.role)
+        self._offered = SessionToolbox(loading.result(), self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now(self.extensions)
         budget = self._open_budget()
         self._memories.pay_by(budget, self.usage_counter)
@@ -229,7 +229,7 @@ class Session:
         self.agent = Agent(
             model=self.extensions.hooked(model),
             tools=self.tools,
-            brief=self._agent_spec(repository),
+            brief=self._agent_spec(note.result()),
             records=AgentRecords(journal=self._reporter, budget=budget, history=self.peers.kept(self.usage_counter)),
             conversation=self.open_conversation.conversation,
             io=AgentIO(
@@ -242,8 +242,7 @@ class Session:
             ),
         )
         if self._parent is None:
-            source = "startup" if self.open_conversation.stored is None else "resume"
-            await self.extensions.announce(SessionStarted(source))
+            await self.extensions.announce(SessionStarted("resume" if self.open_conversation.stored else "startup"))
 
     async def _may_compact(self, trigger: str) -> bool:
         return not await self.extensions.announce(Compacting(trigger))
@@ -276,7 +275,8 @@ class Session:
 
     def _connect_model(self, model: str) -> AbstractAsyncContextManager[Model]:
         store, options = self.open_conversation.store, self.options
-        return connect_model(model, store, stream=options.stream, windows=options.windows, profiles=options.profiles)
+        patience, windows, profiles = self._observer.patience, options.windows, options.profiles
+        return connect_model(model, store, stream=options.stream, patience=patience, windows=windows, profiles=profiles)
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         sandbox = await self._open_sandbox()
@@ -308,8 +308,9 @@ class Session:
         extensions = extension_setup(
             self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._tell_user
         )
-        is_subagent = self._parent is not None
-        await self._opened.open(extensions, setup, lambda: self.agent.conversation, is_subagent=is_subagent)
+        await self._opened.open(
+            extensions, setup, lambda: self.agent.conversation, is_subagent=self._parent is not None
+        )
         return loaded.tools
 
     async def _open_sandbox(self) -> CommandSandbox | None:

@@ -70,7 +70,9 @@ class SessionExtensions:
             transcript=str(user_dirs().cache / "outputs" / tools.conversation / "transcript.jsonl"),
             messages=lambda: conversation().kept,
             subagent=is_subagent,
-            mode=lambda: hook_mode(tools.modes.current, yolo=tools.gate.rules.yolo),
+            mode=lambda: hook_mode(
+                tools.modes.current, yolo=tools.gate.rules.yolo, accepts_edits=tools.gate.accepts_edits
+            ),
         )
         self._hooks = open_hooks(setup, self._options.extensions, session)
         tools.gate.hooks = self._hooks.calls

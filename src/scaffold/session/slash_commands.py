@@ -264,7 +264,8 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
     stored = target.store.conversations.get(session.open_conversation.id)
     return ConversationInfo(
         model=session.model,
-        mode=session.modes.current,
+        models=_known_models(),
+        mode=session.modes.chosen,
         effort=session.agent.effort,
         request=stored.title if stored else "",
         todos=session.todos.entries,
@@ -309,10 +310,10 @@ async def _switch_setting(command: SwitchModel | SwitchMode | SwitchEffort, targ
         case SwitchModel(model=model):
             return await _switch_model(target, _numbered_model(target, model))
         case SwitchMode(mode=word):
-            mode = parse_mode(word)
             if isinstance(target, CurrentConversation):
-                target.session.modes.switch(mode)
-                return f"the agent now works in mode {mode}"
+                target.session.modes.choose(word)
+                return f"the agent now works in mode {target.session.modes.chosen}"
+            mode = parse_mode(word)
             conversation = _require_conversation(target).id
             change_stored(target.store, conversation, mode=mode)
             return f"{conversation} continues in mode {mode}"

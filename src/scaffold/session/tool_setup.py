@@ -97,6 +97,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
             load_user_tools(user_env, dirs.config / USER_TOOLS_FOLDER, taken={tool.name for tool in tools})
         )
     own = loading.result()
+    setup.gate.steers = steers_programs
     watched = tuple(map(setup.history.watch, (*tools, *own.tools)))
     return SessionTools(tuple(map(setup.gate.guard, with_read_cache(watched, cwd, setup.seen))), own.notices)
 
@@ -106,6 +107,20 @@ def load_shell_policy() -> ShellPolicy:
     with importing():
         from scaffold.policy.shell.command_policy import ShellCommandPolicy
     return ShellCommandPolicy()
+
+
+def steers_programs(path: str) -> bool:
+    """Return whether other programs obey or run a file of the workspace: their settings, build files, hooks."""
+    with importing():  # few sessions accept edits
+        from scaffold.policy.path.protected_files import normalized_segments
+        from scaffold.policy.sandbox_profile import READ_ONLY_PATHS
+        from scaffold.verify.paths.check_inputs import TASK_RUNNER_FILES, autorun_reason, is_config_file
+        from scaffold.verify.paths.manifest import is_manifest
+    names = normalized_segments(path)
+    tasks = {"conftest.py", *(name for files in TASK_RUNNER_FILES.values() for name in files)}
+    obeyed = any(f"{'/'.join(names)}/".startswith(f"{each.casefold()}/") for each in READ_ONLY_PATHS)
+    named = is_config_file(path) or is_manifest(path) or autorun_reason(path) is not None
+    return obeyed or named or not tasks.isdisjoint(names[-1:])
 
 
 async def _read_pdf(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:

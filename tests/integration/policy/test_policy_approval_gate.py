@@ -5,57 +5,12 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
+from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request
-from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
-from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema
-from support.fake_clock import FakeClock
-
-
-class GuardedTools:
-    """Tools behind a gate, with what ran, was reported and was asked."""
-
-    def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
-        self.ran, self.approvals, self.asked = [], [], []
-        self.mode = mode
-        self.clock = FakeClock()
-        self.answers = list(answers or ())
-        ask = asking or (None if answers is None else self._ask)
-        self.gate = ApprovalGate(
-            RuleSet(**rules),
-            workspace=WorkspacePaths.on_disk(root, root.parent / "home"),
-            clock=self.clock,
-            tell=self.approvals.append,
-            shell=ShellCommandPolicy,
-            approver=Delegation(refer) if refer else ask,
-            mode=lambda: self.mode,
-        )
-
-    async def _ask(self, question):
-        self.asked.append(question)
-        await asyncio.sleep(0)
-        return self.answers.pop(0)
-
-    async def __call__(self, name, category, **args):
-        async def run(args):
-            self.ran.append((name, dict(args)))
-            return ToolOutput("done")
-
-        tool = Tool(name=name, description=name, schema=object_schema({}), category=category, run=run)
-        return await self.gate.guard(tool).run(args)
-
-    async def write(self, path):
-        return await self("write_file", "file_write", path=path, content="x")
-
-    async def shell(self, command):
-        return await self("shell", "shell", command=command)
-
-    @property
-    def decided(self):
-        return [(approval.decision, approval.rule) for approval in self.approvals]
+from support.guarded_tools import GuardedTools
 
 
 async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_path):
@@ -65,7 +20,7 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
     assert output.failed
     assert output.content == snapshot(
         "Denied: write_file needs approval (file_write), and no user is available to approve it. It would be allowed "
-        'by `--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report '
+        'by `--allow "file_write:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report '
         "what you would have done."
     )
     assert tools.ran == []
@@ -157,6 +112,9 @@ ALWAYS = [
     ("sudo make install", "", ["sudo make install"], ["sudo make install x", "make install"]),
     ("rm -rf build", "", ["rm -rf build"], ["rm -rf build src"]),
     ("make a && make b", "", ["make a && make b"], ["make a", "make b"]),
+    ("python3 -m unittest tests.test_a", "shell:python3 -m unittest", ["python3 -m unittest -v b"], ["python3 -c 1"]),
+    ("uv run python -m unittest", "shell:uv run python -m unittest", [], ["uv run python -c 1"]),
+    ("CI=1 npm test", "shell:npm test", ["npm test -- a"], ["npm run evil", "PATH=. npm test"]),
     ("git push --force", "", ["git push --force"], ["git push", "git push --force x"]),
     ("echo $(date)", "", ["echo $(date)"], ["echo $(id)"]),
 ]
@@ -175,20 +133,19 @@ async def test_always_creates_the_rule_that_was_shown(tmp_path):
             assert (await tools.shell(other)).failed, other
 
 
-async def test_always_covers_this_tool_on_this_path_or_host(tmp_path):
-    """RA-13."""
-    tools = GuardedTools(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
+async def test_always_covers_every_change_of_this_file_or_this_host(tmp_path):
+    """RA-13: who may change a file may change it by each of the tools that do so."""
+    tools = GuardedTools(tmp_path, answers=["always", "deny", "always", "deny"])
     await tools.write("a[1].py")
     assert not (await tools.write("./a[1].py")).failed
     assert (await tools.write("a1.py")).failed
-    assert (await tools("append_file", "file_write", path="a[1].py", content="x")).failed
+    assert not (await tools("append_file", "file_write", path="a[1].py", content="x")).failed
     await tools("web_fetch", "network", url="https://docs.example.org/a")
     assert not (await tools("web_fetch", "network", url="https://docs.example.org/b?c")).failed
     assert (await tools("web_fetch", "network", url="https://example.org/")).failed
     assert [question.always for question in tools.asked] == [
-        "write_file:a[[]1].py",
-        "write_file:a1.py",
-        "append_file:a[[]1].py",
+        "file_write:a[[]1].py",
+        "file_write:a1.py",
         "web_fetch:docs.example.org",
         "web_fetch:example.org",
     ]

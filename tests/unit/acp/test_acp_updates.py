@@ -176,6 +176,12 @@ def test_only_an_answer_that_was_offered_allows():
     answers = {option: answer_of(asked(option), question) for option in ("allow", "always", "deny", "other", None)}
     assert answers == {"allow": "allow", "always": "always", "deny": "deny", "other": "deny", None: "deny"}
     assert answer_of(asked("always"), once) == "deny"
+    change = ApprovalQuestion(tool="edit", category="file_write", subject="a", always="file_write:a", edits=True)
+    assert [option.name for option in permission_options(change)][1:3] == [
+        "Allow any change of a in this session",
+        "Allow all edits in this folder in this session",
+    ]
+    assert (answer_of(asked("edits"), change), answer_of(asked("edits"), once)) == ("edits", "deny")
 
 
 def test_servers_of_an_editor_become_a_file_of_servers():

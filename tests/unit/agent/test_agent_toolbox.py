@@ -7,11 +7,20 @@ import pytest
 
 from fakes import MemoryHistory, RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.repeated_calls import LoopDetected
-from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED, UNKNOWN_RESULT, Toolbox, repeated_on
+from scaffold.agent.toolbox import (
+    MAX_PARALLEL_CALLS,
+    NOT_DECIDED,
+    NOT_FINISHED,
+    NOT_STARTED,
+    UNKNOWN_RESULT,
+    Toolbox,
+    repeated_on,
+)
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.cassette_model import CassetteEntry
+from scaffold.policy.permission.approval_gate import CALL_WAITS
 from scaffold.tools.arguments import object_schema
 
 
@@ -129,8 +138,8 @@ async def test_a_null_optional_argument_counts_as_omitted():
     assert "has no `other`" in (await box.result(ToolCall("c", "some", {"text": "a", "other": None}))).content
 
 
-@pytest.mark.parametrize("category", ["file_read", "shell"])
-async def test_an_interruption_cancels_running_calls_and_keeps_finished_results(category):
+@pytest.mark.parametrize(("category", "told"), [("file_read", NOT_FINISHED), ("shell", UNKNOWN_RESULT)])
+async def test_an_interruption_cancels_running_calls_and_keeps_finished_results(category, told):
     """RA-19: Ctrl-C is cooperative; finished results stay, the others are reported as interrupted."""
     begun, ended = asyncio.Event(), []
 
@@ -156,10 +165,34 @@ async def test_an_interruption_cancels_running_calls_and_keeps_finished_results(
     assert ended == ["b"]
     assert batch.results == (
         ToolResult("c0", "file", "file: a"),
-        ToolResult("c1", "hang", UNKNOWN_RESULT, failed=True),
+        ToolResult("c1", "hang", told, failed=True),
         ToolResult("c2", "write", NOT_STARTED, failed=True),
         ToolResult("c3", "file", NOT_STARTED, failed=True),
     )
+
+
+@pytest.mark.parametrize(("approved", "told"), [(False, NOT_STARTED), (True, UNKNOWN_RESULT)])
+async def test_a_call_that_waits_for_its_user_has_not_begun(approved, told):
+    """RA-13, RA-19: interrupted there, it did not run; what would be stored says the same at each moment."""
+    waiting, drafts = asyncio.Event(), []
+
+    async def asking(text):
+        CALL_WAITS.get()(True)
+        if approved:
+            CALL_WAITS.get()(False)
+        waiting.set()
+        await asyncio.Event().wait()
+
+    box = Toolbox([tool("shell", asking, category="shell", text="string")])
+    batch = box.batch(calls(("shell", "a"), ("shell", "b")), draft=lambda: drafts.append(batch.results))
+    task = asyncio.create_task(batch.run())
+    await asyncio.wait_for(waiting.wait(), 5)
+    assert [args for _, args in batch.open_calls()] == [{"text": "a"}, {"text": "b"}]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [result.content for result in batch.results] == [told, NOT_STARTED]
+    assert drafts[-1] == batch.results
 
 
 async def test_results_finished_before_an_interruption_are_in_history_and_conversation():
@@ -185,6 +218,9 @@ async def test_results_finished_before_an_interruption_are_in_history_and_conver
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [part.content for part in history.messages[-1].parts] == ["write: a", UNKNOWN_RESULT]
+    # What a process that is killed at this moment leaves is the same.
+    assert history.drafts[-1] == history.messages[-1]
+    assert [part.content for part in history.drafts[0].parts] == [UNKNOWN_RESULT, NOT_STARTED]
     assert worker.conversation.unanswered == ()
     assert (await worker.turn("and now?")).text == "going on"
     assert len(model.requests[1].messages[-1].parts) == 3

@@ -151,6 +151,24 @@ async def test_always_answers_only_a_question_that_offers_it(session):
     assert (session.questions.meaning("a"), session.questions.meaning("ALWAYS")) == ("always", "always")
 
 
+async def test_all_edits_and_one_by_one_answer_only_questions_that_offer_them(session):
+    """RA-13: only the upper-case letter is for all edits; one row says what each answer is for."""
+    await session.ask(msgspec.structs.replace(WRITE, always="file_write:a.py", edits=True))
+    await session.ask(msgspec.structs.replace(RUN, always=None, together=(WRITE, WRITE)))
+    session.clock.advance(0.6)
+    words = ("A", "a", "edits", "o", "one by one", "AA")
+    assert [session.questions.meaning(each) for each in words] == ["edits", "always", "edits", None, None, None]
+    assert answer_choices(session.questions) == snapshot(
+        "y yes   n no   r no, because   a don't ask again for `a.py`   A accept all edits in this folder   (1 more)"
+    )
+    session.questions.answer("edits")
+    await asyncio.sleep(0)
+    assert [session.questions.meaning(each) for each in words] == [None, None, None, "singly", "singly", None]
+    assert answer_choices(session.questions, by_line=True) == snapshot(
+        "y yes to all 3   n no   no, because ...   o one by one"
+    )
+
+
 def test_a_line_denies_with_its_reason():
     """RA-13: where whole lines answer."""
     table = {

@@ -218,7 +218,7 @@ def test_a_question_shows_exactly_what_is_asked():
             "? sub-1 asks to use shell (shell)",
             "  │ echo \\x1b[8mhidden",
             "  │ rm -rf x",
-            '  "don\'t ask again" allows: exactly this',
+            '  "don\'t ask again" allows: exactly this call',
         ]
     )
 
@@ -249,7 +249,7 @@ def test_a_question_shows_the_whole_of_a_long_line():
 def test_a_question_promises_of_always_only_what_it_does():
     """RA-13: a rule, exactly this call, or nothing."""
     question = ApprovalQuestion(tool="start", category="subagent", subject="the plan", why="agents start working on it")
-    assert '  "don\'t ask again" allows: exactly this' in plain(format_question(question, "", RENDERER))
+    assert '  "don\'t ask again" allows: exactly this call' in plain(format_question(question, "", RENDERER))
     each_time = msgspec.structs.replace(question, always=None)
     assert "always" not in plain(format_question(each_time, "", RENDERER))
 
@@ -269,12 +269,12 @@ def test_letters_that_look_like_others_and_joiners_of_scripts_are_marked_in_a_qu
 
 def test_a_question_about_a_file_shows_the_change():
     question = ApprovalQuestion(
-        tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py"
+        tool="write_file", category="file_write", subject="a.py", why="so", always="file_write:a.py"
     )
     drawn = plain(format_question(question, line_diff("old\n", "new\n"), RENDERER))
     assert "- old" in drawn
     assert "+ new" in drawn
-    assert '  so\n  "don\'t ask again" allows: write_file:a.py\n' in drawn
+    assert '  so\n  "don\'t ask again" allows: any change of a.py\n' in drawn
 
 
 def test_invisible_characters_are_spelled_out_in_a_question():

@@ -85,8 +85,8 @@ def test_models_are_numbered_and_those_that_cannot_be_used_say_why():
 def test_the_listing_marks_the_current_mode():
     """RA-5."""
     lines = answer(ShowMode()).split("\n")
-    assert [line[0] for line in lines[:5]] == [" ", "*", " ", " ", " "]
-    assert lines[1].startswith("* plan")
+    assert [line[0] for line in lines[:6]] == [" ", " ", "*", " ", " ", " "]
+    assert lines[2].startswith("* plan")
 
 
 def test_help_lists_keys_only_for_an_interactive_prompt():

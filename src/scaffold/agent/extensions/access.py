@@ -21,11 +21,13 @@ EXTRA = (
 )
 
 
-def hook_mode(mode: str, *, yolo: bool) -> str:
+def hook_mode(mode: str, *, yolo: bool, accepts_edits: bool = False) -> str:
     """Return how calls are permitted, in the words that hooks know."""
     if mode in READ_ONLY_MODES:
         return "plan"
-    return "bypassPermissions" if yolo else "default"
+    if yolo:
+        return "bypassPermissions"
+    return "acceptEdits" if accepts_edits else "default"
 
 
 def open_hooks(setup: ExtensionSetup, extensions: Extensions, session: HookSession) -> AgentExtensions:

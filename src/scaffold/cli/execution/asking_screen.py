@@ -266,7 +266,7 @@ def _about_approval(words: str, until: datetime) -> InboxDecision | None:
             return InboxDecision(to="rejected", words=None, valid_until=until)
         case DenyBecause(reason=reason):
             return InboxDecision(to="rejected", words=utf8_safe(reason), valid_until=until)
-        case "always" | None:
+        case "always" | "edits" | "singly" | None:
             return None
         case other:
             assert_never(other)

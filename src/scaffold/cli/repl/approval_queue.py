@@ -2,19 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
 from rich.cells import cell_len
 
-from scaffold.cli.approval_answers import counts_as_answer, parse_answer
+from scaffold.cli.approval_answers import EDITS_KEY, counts_as_answer, parse_answer
 from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import REASON_KEY
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable
-from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion, DenyBecause
+from scaffold.policy.rule.tool_rules import EDITS
 from scaffold.session.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
@@ -52,7 +53,7 @@ class ApprovalQueue:
     @property
     def identical_count(self) -> int:
         """The number of calls that the next answer decides."""
-        return len(self._waiting[0].answers) if self._waiting else 0
+        return len(self._waiting[0].answers) + len(self._waiting[0].question.together) if self._waiting else 0
 
     @property
     def waiting_count(self) -> int:
@@ -66,14 +67,23 @@ class ApprovalQueue:
         return counts_as_answer(shown_s=shown_s, last_key_s=self._last_key_s, now_s=self._clock.monotonic())
 
     @property
-    def offers_always(self) -> bool:
-        """Whether "always" is an answer to the current question."""
-        return self.current is not None and self.current.always is not None
+    def offered(self) -> Sequence[ApprovalAnswer]:
+        """The answers to the current question, without those that have a reason."""
+        if (question := self.current) is None:
+            return ()
+        offers: dict[ApprovalAnswer, bool] = {
+            "allow": True,
+            "deny": True,
+            "singly": bool(question.together),
+            "always": question.always is not None,
+            "edits": question.edits,
+        }
+        return tuple(answer for answer, is_offered in offers.items() if is_offered)
 
     def meaning(self, words: str) -> ApprovalAnswer | None:
         """Return the answer that a key or a line gives to the current question; None if it is not an answer."""
         answer = parse_answer(words)
-        return None if answer == "always" and not self.offers_always else answer
+        return answer if isinstance(answer, DenyBecause) or answer in self.offered else None
 
     async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
         """Return the user's answer; the question is withdrawn if the caller is cancelled.
@@ -119,18 +129,19 @@ class ApprovalQueue:
             self._waiting[0].turn.set()
 
 
-def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer) -> str:
+def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer, place: str = "") -> str:
     """Return the question, drawn: the agent, the tool, the exact subject, the reason, and the scope of "always".
 
     `change` is the change to a file, or a text about it if there is no diff; empty for calls that change no file.
+    `place` is its place in a question about several calls, such as `2 of 3: `.
     """
     agent = question.agent or "the agent"
-    lines = [renderer.words(f"? {agent} asks to use {question.tool} ({question.category})", "bold yellow")]
+    lines = [renderer.words(f"? {place}{agent} asks to use {question.tool} ({question.category})", "bold yellow")]
     lines.append(renderer.quoted(_clip_text(question.subject)))
     if question.why:
         lines.append(renderer.words(_clip_text(question.why), "dim", indent=2))
     if question.always is not None:
-        scope = _clip_text(_rule_scope(question))
+        scope = _clip_text(question.always_allows)
         lines.append(renderer.words(f'"don\'t ask again" allows: {scope}', "dim", indent=2))
     if isinstance(change, LineDiff):
         lines.append(renderer.diff(change, most=MAX_LINES, whole=True))
@@ -157,17 +168,23 @@ def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
     `by_line` says that whole lines answer, not keys.
     """
     count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
-    more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
-    because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
-    always = ""
-    if queue.current is not None and queue.current.always is not None:
-        scope = mark_lookalikes(_rule_scope(queue.current)).removeprefix("shell:")
+    choices = [f"y yes{count}", "n no", "no, because ..." if by_line else f"{REASON_KEY} no, because"]
+    if "singly" in queue.offered:
+        choices.append("o one by one")
+    if queue.current is not None and "always" in queue.offered:
+        # A rule for a command allows any further words, one for a file any change of it.
+        rule = (queue.current.always or "").removeprefix(f"{EDITS}:")
+        scope = mark_lookalikes(f"{rule} *" if queue.current.category == "shell" else rule).removeprefix("shell:")
         # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
         is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
         named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
-        always = f"{_GAP}a don't ask again{named}"
-    choices = f"y yes{count}   n no   {because}{always}{more}"
-    return choices if queue.armed or by_line else f"… {choices}"
+        choices.append(f"a don't ask again{named}")
+    if "edits" in queue.offered:
+        choices.append(f"{EDITS_KEY} accept all edits in this folder")
+    if queue.waiting_count:
+        choices.append(f"({queue.waiting_count} more)")
+    row = _GAP.join(choices)
+    return row if queue.armed or by_line else f"… {row}"
 
 
 def wrap_choices(choices: str, width: int) -> str:
@@ -179,12 +196,6 @@ def wrap_choices(choices: str, width: int) -> str:
         else:
             lines.append(choice)
     return "\n".join(lines)
-
-
-def _rule_scope(question: ApprovalQuestion) -> str:
-    # A rule for a command allows any further words.
-    more = " *" if question.always and question.category == "shell" else ""
-    return f"{question.always}{more}" if question.always else "exactly this"
 
 
 def _clip_text(text: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 
-from scaffold.agent.modes import MODES
+from scaffold.agent.modes import CHOSEN_MODES
 from scaffold.config.schema.parsers import SIZES
 from scaffold.core.printable_text import printable
 from scaffold.host.folder_tree import is_folder
@@ -57,7 +57,7 @@ def completion_values(command: str, current: CurrentConversation) -> Sequence[tu
                 *((each.model, each.why_not or each.about) for each in offers),
             ]
         case "mode":
-            return [(mode, MODE_SUMMARIES.get(mode, "")) for mode in MODES]
+            return [(mode, MODE_SUMMARIES.get(mode, "")) for mode in CHOSEN_MODES]
         case "resume":
             return [(each.id, " ".join(each.title.split())) for each in current.listed()]
         case "agents":

@@ -11,7 +11,6 @@ import click
 from msgspec import Struct, structs
 
 from scaffold.agent.agent_spec import TurnResult
-from scaffold.agent.modes import MODES
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.terminal.style import can_redraw
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
@@ -42,6 +41,8 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
+from scaffold.host.user_dirs import user_dirs
+from scaffold.llm.transport.live_context import IMPATIENT, Hurry
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
@@ -130,11 +131,13 @@ class Repl:
         self.transcript = Transcript(self._terminal, self._clock, pending=self._pending)
         self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
         self.questions = ApprovalQueue(self._clock, self._show_question)
+        self._hurry = Hurry()
         observer = SessionObserver(
             wrap_tool=self._tools.watch,
             incoming=self._pending,
             keeps_tool=self.profile.keeps_tool,
             extra_tools=self.profile.extra_tools,
+            patience=structs.replace(IMPATIENT, hurry=self._hurry),
         )
         self.current = CurrentConversation(
             options, store, self.transcript, ask=self.questions.ask, observer=observer, opened=self._session_opened
@@ -147,12 +150,13 @@ class Repl:
             questions=self.questions,
             queue=self._queue,
             turn=self._turn_state,
+            hurry=self._hurry,
         )
 
     async def run(self) -> None:
         """Run until the user leaves; a running turn is stopped then."""
         session, renderer = self.current.session, self._terminal.renderer
-        mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
+        mode = "" if session.modes.chosen == "default" else f", mode {session.modes.chosen}"
         title = clipped_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
         place = clipped_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
         self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
@@ -226,8 +230,7 @@ class Repl:
             case InterruptPressed():
                 pass  # it took effect in `_post_event`
             case ModeCycled():
-                modes = self.current.session.modes
-                modes.switch(MODES[(MODES.index(modes.current) + 1) % len(MODES)])
+                self.current.session.modes.cycle()
             case QuitRequested(lost=lost):
                 self._leaving = True
                 self.exit_code = INTERRUPTED if lost else OK
@@ -450,8 +453,11 @@ class Repl:
                 self.transcript.notice(f"not sent: {words}")
 
     def _show_question(self, question: ApprovalQuestion) -> None:
-        change = proposed_change(question, self._tools.call_of(question))
-        self.transcript.question(format_question(question, change, self._terminal.renderer), change)
+        calls = (question, *question.together)
+        for number, each in enumerate(calls, start=1):
+            change = proposed_change(each, self._tools.call_of(each))
+            place = f"{number} of {len(calls)}: " if question.together else ""
+            self.transcript.question(format_question(each, change, self._terminal.renderer, place), change)
         self._terminal.ring()
 
     async def _tick_status(self) -> None:

@@ -21,6 +21,7 @@ from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTu
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     AnyContainer,
@@ -38,12 +39,12 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from scaffold.agent.context.attachments import dropped_images
-from scaffold.cli.render.terminal.paged_output import rows_of, show_paged
+from scaffold.cli.approval_answers import MIN_IDLE_S
 from scaffold.cli.repl.approval_queue import wrap_choices
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
     REASON_KEY,
+    RETRY_KEY,
     InputSubmitted,
     InterruptPressed,
     ModeCycled,
@@ -317,12 +318,13 @@ class PromptTerminal:
             before_render=lambda _: self._draw_live(),
         )
         # Not in the bindings: the rule about bursts has to see every key, whichever binding takes it.
-        application.key_processor.before_key_press += lambda _: self._end_denial_reason()
+        application.key_processor.before_key_press += self._end_denial_reason
         application.ttimeoutlen = application.timeoutlen = ESCAPE_S
         return application
 
-    def _end_denial_reason(self) -> None:
-        self._key_counts = self.view.questions.key_pressed()
+    def _end_denial_reason(self, keys: KeyProcessor) -> None:
+        # Keys that come together were pasted.
+        self._key_counts = self.view.questions.key_pressed() and not keys.input_queue
         self._reason.end_if_answered(self.view.questions.current)
 
     def _draw_live(self) -> None:
@@ -371,6 +373,12 @@ class PromptTerminal:
 
     def _line_keys(self) -> KeyBindings:
         keys = KeyBindings()
+
+        def retry_pressed(event: KeyPressEvent) -> None:
+            # It may be the first letter of a message: it counts once nothing follows.
+            self._line.insert_text(event.data)
+            asyncio.get_running_loop().call_later(MIN_IDLE_S, self._retry_if_alone)
+
         keys.add("enter")(lambda _: self._press_enter())
         # Terminals send Alt-Enter as Escape and Enter.
         keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
@@ -383,11 +391,15 @@ class PromptTerminal:
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         keys.add("tab")(self._complete_next)
-        keys.add("s-tab", filter=~Condition(self._menu_is_open))(lambda _: self._post(ModeCycled()))
+        # At a question it counts as an answer does: the next mode may answer it.
+        may_cycle = Condition(lambda: self._key_counts or self.view.questions.current is None)
+        keys.add("s-tab", filter=~Condition(self._menu_is_open) & may_cycle)(lambda _: self._post(ModeCycled()))
         keys.add("s-tab", filter=Condition(self._menu_is_open))(lambda _: self._line.complete_previous())
         # Not eager: Alt-Enter begins with Escape, so a lone one counts only after ESCAPE_S.
         keys.add("escape", filter=Condition(self._menu_is_open))(lambda _: self._line.cancel_completion())
         keys.add("escape", filter=Condition(self._escape_stops))(lambda _: self._post(InterruptPressed()))
+        may_retry = Condition(lambda: not self._line.text and self.view.waits_for_retry)
+        keys.add(RETRY_KEY, filter=may_retry)(retry_pressed)
         keys.add(Keys.BracketedPaste)(self._insert_paste)
         marked = Condition(lambda: bool(self._mark_before()))
         keys.add("backspace", filter=marked)(lambda _: self._line.delete_before_cursor(len(self._mark_before())))
@@ -402,6 +414,12 @@ class PromptTerminal:
         turn = self.view.turn
         asked = self.view.questions.current is not None
         return turn.busy and not turn.stopping and not asked and not self._menu_is_open()
+
+    def _retry_if_alone(self) -> None:
+        if self._line.text == RETRY_KEY:
+            self._line.reset()
+            if self.view.waits_for_retry:  # else it was sent meanwhile
+                self.view.retry_now()
 
     def _insert_paste(self, event: KeyPressEvent) -> None:
         at_start = not self._line.document.text_before_cursor

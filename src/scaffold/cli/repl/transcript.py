@@ -1,28 +1,14 @@
 """The transcript of a session: finished parts are printed, the unfinished rest is redrawn."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.renderer import MarkdownBlocks, Renderer, block_tail, clipped_line
-from scaffold.cli.repl.user_input import PendingInput
-from scaffold.core.conversation import (
-    AssistantMessage,
-    Delta,
-    Image,
-    Message,
-    RetryWait,
-    StreamReset,
-    Text,
-    TextDelta,
-    Thinking,
-    ThinkingDelta,
-    Todo,
-    ToolCall,
-    ToolCallDelta,
-    ToolResult,
-)
+from scaffold.cli.repl.user_input import RETRY_KEY, PendingInput
+from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput
@@ -88,15 +74,24 @@ class Transcript:
         return (len(self._streamed_text) + len(self._streamed_thinking) + written) // 4
 
     @property
+    def waits_s(self) -> float:
+        """The seconds until a request is sent again; 0 if none waits."""
+        return max(0.0, self._waits_until_s - self._clock.monotonic())
+
+    @property
     def activity(self) -> str:
         """The model's current activity: waiting, thinking, writing."""
-        left_s = self._waits_until_s - self._clock.monotonic()
-        if left_s > 0:
-            return f"waiting {left_s:.0f} s"
+        if self.waits_s > 0:
+            return f"waiting {math.ceil(self.waits_s)} s"
         if self._written_calls:
             name, count = list(self._written_calls.values())[-1]
             return f"writing {name} ({count:,})"
         return "writing" if self._streamed_text else "thinking"
+
+    def end_wait(self) -> None:
+        """Show that the user does not want to wait any longer."""
+        self._waits_until_s = 0.0
+        self.notice("asking again now")
 
     def live(self) -> str:
         """Return the unfinished part, drawn; empty if there is none."""
@@ -139,7 +134,8 @@ class Transcript:
                 self.notice(f"⤺ {void}asking again: {reason}", "yellow")
             case RetryWait(seconds=seconds, reason=reason):
                 self._waits_until_s = self._clock.monotonic() + seconds
-                self.notice(f"{waiting_text(seconds)}: {reason}", "yellow")
+                lines = f" ({RETRY_KEY}: ask again now, Ctrl-C: give up)" if seconds and self._output.echoes else ""
+                self.notice(f"{waiting_text(seconds)}: {reason}{lines}", "yellow")
             case _:
                 assert_never(delta)
 

@@ -17,6 +17,8 @@ InterruptEffect = Literal["deny", "stop", "end", "clear", "warn", "leave"]
 EnterEffect = Literal["send", "continue", "ignore"]
 REASON_KEY = "r"
 """The key that begins the reason of a denial."""
+RETRY_KEY = "r"
+"""The key that sends a waiting request again at once; alone in the line, as it may begin a message."""
 MIN_LINES = 8
 MIN_CHARACTERS = 1_500
 """A shorter paste stays in the line as it is."""

@@ -10,11 +10,12 @@ from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.transcript import Transcript
-from scaffold.cli.repl.user_input import EXIT_WARNING_S, InputQueue
+from scaffold.cli.repl.user_input import EXIT_WARNING_S, RETRY_KEY, PendingInput
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import Effort
+from scaffold.llm.transport.live_context import Hurry
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.running_tools import RunningTools
@@ -23,7 +24,13 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 8
 GAP = "  "
 SHORT_MODEL = 28
-_SHOWN_ANSWERS = {"allow": "yes", "deny": "no", "always": "yes, don't ask again"}
+_SHOWN_ANSWERS = {
+    "allow": "yes",
+    "deny": "no",
+    "always": "yes, don't ask again",
+    "singly": "one by one",
+    "edits": "yes, and all edits in this folder; Shift-Tab or `/mode default` has you asked again",
+}
 
 
 class StatusLineState(Struct, frozen=True, kw_only=True):
@@ -120,6 +127,7 @@ class ReplView(Struct, kw_only=True):
     questions: ApprovalQueue
     queue: InputQueue
     turn: TurnState
+    hurry: Hurry
 
     def status(self) -> StatusLineState:
         """Return the content of the status line."""
@@ -128,7 +136,7 @@ class ReplView(Struct, kw_only=True):
         spends = turn.busy and not turn.command
         return StatusLineState(
             model=session.model,
-            mode=session.modes.current,
+            mode=session.modes.chosen,
             activity=self._activity_text(),
             busy_s=self.clock.monotonic() - turn.started_s if turn.busy else 0.0,
             input_tokens=usage.input_tokens,
@@ -154,9 +162,21 @@ class ReplView(Struct, kw_only=True):
         """Return a hint about the next key; empty if there is none."""
         if self.turn.stopping:
             return "stopping; Ctrl-C again ends everything"
+        if self.waits_for_retry:
+            return f"{self.transcript.activity} · {RETRY_KEY} retries now · Esc gives up"
         warned_s = self.turn.warned_s
         warned = warned_s is not None and self.clock.monotonic() - warned_s <= EXIT_WARNING_S
         return "Ctrl-C again to exit" if warned else ""
+
+    @property
+    def waits_for_retry(self) -> bool:
+        """Whether a request waits to be sent again, and nothing else asks for the user's keys."""
+        return self.turn.busy and self.questions.current is None and self.transcript.waits_s > 0
+
+    def retry_now(self) -> None:
+        """Send the waiting request at once."""
+        self.transcript.end_wait()
+        self.hurry.now()
 
     def choices(self, *, by_line: bool = False) -> str:
         """Return the answers to the open question, as keys or as whole lines; empty if there is none."""
@@ -189,14 +209,14 @@ def _status_segments(state: StatusLineState) -> Sequence[StatusSegment]:
             StatusSegment(9, f"{frame} {state.activity} {_short_duration(state.busy_s)}", "class:status.busy")
         )
     if state.mode != "default":
-        segments.append(StatusSegment(6, state.mode, "class:status.mode"))
+        segments.append(StatusSegment(8, state.mode, "class:status.mode"))
     if state.agents:
-        segments.append(StatusSegment(8, count_of(state.agents, "agent"), "class:status.agents"))
+        segments.append(StatusSegment(7, count_of(state.agents, "agent"), "class:status.agents"))
     segments.append(StatusSegment(5, f"↑{format_tokens(state.input_tokens)} ↓{format_tokens(state.output_tokens)}"))
     if state.window is not None:
         style = "class:status.full" if state.window >= 0.7 else ""
         segments.append(StatusSegment(4, f"{state.window:.0%} of window", style))
-    segments.append(StatusSegment(7, "cost unknown" if state.cost_usd is None else format_usd(state.cost_usd)))
+    segments.append(StatusSegment(6, "cost unknown" if state.cost_usd is None else format_usd(state.cost_usd)))
     thinks = "" if state.effort == "auto" else f" ({state.effort})"
     segments.append(StatusSegment(3, short_model(state.model) + thinks))
     if state.mode == "default":

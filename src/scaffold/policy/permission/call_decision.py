@@ -5,7 +5,7 @@ pause after denials.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -22,6 +22,9 @@ MODE_INDEPENDENT = frozenset({"file_read", "memory", "subagent"})
 """Categories outside modes: a subagent has its own gate and mode."""
 MAX_FOLLOWED = 200
 """Links are resolved in this many texts of one call; further texts are taken literally."""
+
+ACCEPT_EDITS = "accept-edits"
+"""The rule of changes of files that the user accepts without a question, and the name of that mode."""
 
 _NOT_FILES = ("/dev/", "/proc/", "/sys/")
 
@@ -44,6 +47,10 @@ class ShellPolicy(Protocol):
         """Return (name, digest) of each script file that a command runs."""
         ...
 
+    async def parts(self, command: str, context: DecisionContext) -> Sequence[str]:
+        """Return lines about the parts of a command, the most dangerous first; empty if it has only one."""
+        ...
+
 
 class LazyShellPolicy:
     """A `ShellPolicy` that is loaded at the first command."""
@@ -64,6 +71,10 @@ class LazyShellPolicy:
         """Return (name, digest) of each script file that a command runs."""
         return self._shell_policy().scripts(command, workspace)
 
+    async def parts(self, command: str, context: DecisionContext) -> Sequence[str]:
+        """Return lines about the parts of a command, the most dangerous first."""
+        return await self._shell_policy().parts(command, context)
+
     def _shell_policy(self) -> ShellPolicy:
         if self._loaded is None:
             self._loaded = self._load()
@@ -77,6 +88,10 @@ class CallContext(Struct, frozen=True, kw_only=True):
     mode: str = "default"
     pause_s: float = 0.0
     """Seconds left of the pause after denials."""
+    accepts_edits: bool = False
+    """Whether the user accepts changes of the workspace's files without a question."""
+    steers: Callable[[str], bool] = lambda _path: False
+    """Returns whether a file decides what other programs run: accepting edits does not cover it."""
 
 
 async def decide_call(
@@ -97,7 +112,7 @@ async def decide_call(
         return PolicyDecision("allow", "always", "the user always allows it")
     if found is not None and found.decision == "allow":
         return found
-    decided = _by_category(request, rules, found)
+    decided = _by_category(request, rules, found, context)
     # Last: it only spares the user questions, and must not be in the way of what is allowed anyway.
     if decided.decision == "ask" and context.pause_s > 0:
         reason = f"{decided.reason}; {request.category} was denied too often, try again in {context.pause_s:.1f} s"
@@ -213,7 +228,9 @@ def _changes_nothing(request: PermissionRequest, found: PolicyDecision | None) -
     return request.read_only or request.category in MODE_INDEPENDENT
 
 
-def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:
+def _by_category(
+    request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None, context: CallContext
+) -> PolicyDecision:
     # The user's own `allow` for a category answers the question in `found`.
     decision = rules.decision_for(request.category, confined=request.confined)
     # A default of `allow`, such as python in a sandbox, does not answer a question that a path or a rule raises.
@@ -224,20 +241,35 @@ def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecisi
         return PolicyDecision("allow", "--yolo", "--yolo allows what would need approval")
     if decision == "ask" and found is not None:
         return PolicyDecision("ask", found.rule, found.reason)
-    return PolicyDecision(decision, "category", _category_reason(request, rules, decision))
+    concern = _edit_concern(request, rules, context)
+    if decision == "ask" and context.accepts_edits and _is_edit(request) and not concern:
+        return PolicyDecision("allow", ACCEPT_EDITS, "the user accepts edits in this folder")
+    return PolicyDecision(decision, "category", _category_reason(request, decision, concern))
 
 
-def _category_reason(request: PermissionRequest, rules: RuleSet, decision: str) -> str:
+def _is_edit(request: PermissionRequest) -> bool:
+    # What names no path could be written anywhere.
+    return (request.category, request.kind) == ("file_write", "path") and bool(request.paths)
+
+
+def _edit_concern(request: PermissionRequest, rules: RuleSet, context: CallContext) -> str:
+    """Return why a change of these files deserves a look, also where edits are accepted; empty if it does not."""
+    for path in request.paths if request.category == "file_write" else ():
+        if area := rules.areas.area_of(path):
+            return f"; the path is in a protected area ({area})"
+        if context.accepts_edits and context.steers(path):
+            return f"; accepting edits does not cover {path}, which decides what other programs run"
+    return ""
+
+
+def _category_reason(request: PermissionRequest, decision: str, concern: str) -> str:
     match decision:
         case "allow":
             return f"{request.category} is allowed"
         case "deny":
             return f"{request.category} is disabled here"
         case _:
-            areas = (rules.areas.area_of(path) for path in request.paths) if request.category == "file_write" else ()
-            area = next((area for area in areas if area), None)
-            note = f"; the path is in a protected area ({area})" if area else ""
-            return f"{request.tool} needs approval ({request.category}){note}"
+            return f"{request.tool} needs approval ({request.category}){concern}"
 
 
 def _argument_texts(request: PermissionRequest) -> Iterator[str]:

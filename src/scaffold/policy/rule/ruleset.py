@@ -56,8 +56,8 @@ class PolicyDecision(Struct, frozen=True):
     """A decision with the rule behind it and the reason.
 
     `rule` is `protected:ENTRY`, `secret:ENTRY`, `deny:RULE`, `metadata`, `network`, `device`, `path`, `pause`,
-    `mode:MODE`, a rule as it was written, `always`, `read-only`, `category`, `human`, `hook` or `--yolo`; for `ask`,
-    the source of the question.
+    `mode:MODE`, a rule as it was written, `always`, `read-only`, `category`, `accept-edits`, `human`, `hook` or
+    `--yolo`; for `ask`, the source of the question.
     """
 
     decision: Decision

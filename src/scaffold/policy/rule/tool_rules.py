@@ -42,6 +42,8 @@ CommandPattern = PrefixPattern | RegexPattern
 SubjectKind = Literal["command", "path", "url", "text"]
 SHELL_TOOLS = frozenset({"shell", "bash", "powershell", "pwsh", "cmd"})
 """Tools whose patterns match shell commands."""
+EDITS = "file_write"
+"""As the tool of a rule it stands for each tool that writes files: a file that may change may change by any of them."""
 _ADDRESS = re.compile(r"(?:(?P<scheme>https?)://)?(?P<host>[^/]+)(?P<path>/.*)?")
 
 
@@ -98,7 +100,7 @@ class Rule(Struct, frozen=True):
     """A rule for the calls of a tool whose subject matches a pattern."""
 
     tool: str
-    """A tool name or a glob over names."""
+    """A tool name or a glob over names, or `EDITS`."""
     pattern: str
     """For commands the first words, each a glob, or `/REGEX/`; for paths a glob with `**`; for URLs a host or an
     address, both with `*`; else a glob over the arguments as JSON."""
@@ -112,7 +114,7 @@ class Rule(Struct, frozen=True):
 
     def allows(self, request: PermissionRequest) -> bool:
         """Return whether the rule allows this call: all of its paths must match. Always False for commands."""
-        if not self.is_for(request.tool):
+        if not self._covers_tool(request):
             return False
         match request.kind:
             case "command":
@@ -127,7 +129,7 @@ class Rule(Struct, frozen=True):
 
     def denies(self, request: PermissionRequest) -> bool:
         """Return whether the rule denies this call: one matching path is enough. Always False for commands."""
-        if not self.is_for(request.tool):
+        if not self._covers_tool(request):
             return False
         match request.kind:
             case "command":
@@ -139,6 +141,9 @@ class Rule(Struct, frozen=True):
                 return _address_fits(self.pattern, request.subject, strict=False)
             case "text":
                 return fnmatchcase(request.subject, self.pattern)
+
+    def _covers_tool(self, request: PermissionRequest) -> bool:
+        return self.is_for(request.tool) or self.tool == request.category == EDITS
 
     def _is_at(self, path: str) -> bool:
         # Without a leading `/`, a pattern is meant inside the workspace.

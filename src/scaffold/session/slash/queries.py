@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.context.compaction import COMPACT_ABOVE
 from scaffold.agent.context.window_use import WindowUse
-from scaffold.agent.modes import MODES
+from scaffold.agent.modes import CHOSEN_MODES
 from scaffold.core.conversation import Todo, TodoStatus
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
@@ -51,13 +51,15 @@ KEY_HELP = (
     ("@path, Tab", "attach a file, as dragging an image here does; complete a path or a command"),
     ("Up, Ctrl-R", "edit what waits for the agent; go through, or search, your earlier input in this project"),
     ("!command", "run a command of your own; the agent sees it and its output with your next message"),
-    ("Shift-Tab", "the next mode; in a menu: the previous entry"),
+    ("Shift-Tab", "ask before edits, accept them, only plan: the next of these; in a menu: the previous entry"),
+    ("r", "while a request waits to be sent again: send it now"),
     ("Esc", "stop the agent; deny a question; close a menu"),
     ("Ctrl-C", "stop the agent; again: end everything; without a running agent: clear the line, then exit"),
     ("Ctrl-D", "exit, on an empty line"),
 )
 MODE_SUMMARIES: Mapping[str, str] = {
-    "default": "do what is asked",
+    "default": "do what is asked, and ask before files change",
+    "accept-edits": "change files in this folder without asking, for this session",
     "plan": "think it through, change nothing",
     "explore": "find out how things work",
     "debug": "find the cause, then fix it",
@@ -178,8 +180,8 @@ def model_listing(offers: Sequence[ModelOffer], current: str, width: int) -> str
 
 def mode_listing(current: str, width: int) -> str:
     """Return the modes, one per line, the current one marked."""
-    rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
-    return "\n".join([*two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
+    rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in CHOSEN_MODES]
+    return "\n".join([*_two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
 
 
 def parse_effort(word: str) -> Effort:
