@@ -82,6 +82,10 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
             return ()
         return tuple(path for path in paths if not is_declared_path(path, self.files))
 
+    def may_change(self, path: str) -> bool:
+        """Return whether a test of the base is declared, by its path or by the task's words."""
+        return is_declared_path(path, self.files) or bool(self.named_only([path]))
+
     @property
     def baseline_runs(self) -> tuple[GateRun, ...]:
         """The baseline's runs; empty if no gates run."""

@@ -6,7 +6,7 @@ passes, it cannot resolve a name that the change removed, or it fails.
 
 import ast
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -53,12 +53,15 @@ class LaidRun(Struct, frozen=True, kw_only=True):
         return name in self.unresolved or _file_key(gate, name, files) in self.unresolved
 
 
-def changed_base_tests(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
-    """Return the test files, helpers and data of the base that a change altered."""
+def changed_base_tests(gate: Gate, change: ChangeImpact, may_change: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the test files, helpers and data of the base that a change altered, of those that it `may_change`."""
     return tuple(
         path
         for path in change.changed
-        if path not in change.added and change.is_test(path) and path_from_gate(gate, path) is not None
+        if path not in change.added
+        and change.is_test(path)
+        and may_change(path)
+        and path_from_gate(gate, path) is not None
     )
 
 

@@ -213,7 +213,7 @@ class _GateRunner:
         if before is not None and not run.problem and gate.kind == "test":
             runs = matched_runs(before, run, await self._varying_names(before, run, only))
             before, run, varying = runs.before, runs.now, runs.varying.shapes
-            altered = changed_base_tests(gate, self._change)
+            altered = changed_base_tests(gate, self._change, self._request.may_change)
             earlier = removed_earlier(before, run, altered=altered, change=self._change)
             support = new_support_files(gate, self._change)
             if altered or support:
