@@ -58,6 +58,16 @@ class CurrentMode:
         """The current mode."""
         return self._current
 
+    @contextmanager
+    def during(self, mode: Mode) -> Iterator[None]:
+        """Work in a mode for a while, without keeping it; another that was chosen meanwhile stays."""
+        before, self._current = self._current, mode
+        try:
+            yield
+        finally:
+            if self._current == mode:
+                self._current = before
+
     @property
     def chosen(self) -> str:
         """The mode as its user sees it: accepted edits are one, unless the agent may change nothing now."""

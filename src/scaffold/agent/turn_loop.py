@@ -231,7 +231,7 @@ class Agent:
     def add_note(self, *texts: Text) -> None:
         """Add texts to the conversation without a request; the model reads them with the next prompt."""
         open_calls = map(self.toolbox.cut_off_result, self.conversation.unanswered)
-        self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
+        self._hand_in((*open_calls, *map(without_surrogates, texts)))
 
     def _begin_turn(self, prompt: str | Sequence[Text | Image] | KeptTurn) -> bool:
         # True if tools have run in the turn: then its last reply must be an answer.

@@ -102,10 +102,8 @@ class Session:
     ) -> None:
         self.options = options
         self.open_conversation = conversation
-        self._seen = stored_seen_files(conversation)
-        history = ConversationHistory(
-            conversation.store, conversation.id, conversation.owner, seen=self._seen.take_changes
-        )
+        self._seen = seen = stored_seen_files(conversation)
+        history = ConversationHistory(conversation.store, conversation.id, conversation.owner, seen=seen.take_changes)
         self.usage_counter = UsageCounter(history, conversation.model)
         self.modes = stored_modes(conversation, options.mode)
         self.gate = ApprovalGate(

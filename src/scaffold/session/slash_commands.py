@@ -93,10 +93,10 @@ SlashTarget = CurrentConversation | OneshotTarget  # what a command acts on: the
 
 
 class SlashReply(Struct, frozen=True):
-    """What a command did: an `answer` to a question, a `patch` to be shown, a `notice` about a change, or `quit`."""
+    """An `answer`, a `patch` to be shown, a `notice` about a change, or that another one is `resumed`, or `quit`."""
 
     text: str
-    kind: Literal["answer", "patch", "notice", "quit"] = "answer"
+    kind: Literal["answer", "patch", "notice", "resumed", "quit"] = "answer"
 
 
 async def run_slash_command(  # noqa: PLR0911 - one for each
@@ -112,17 +112,7 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             raise UsageError(what, fix)
         case SendPrompt() | Review():
             raise UsageError(f"{command_line(command)} is a message to the agent", "Send it where an agent answers.")
-        case (
-            Help()
-            | ShowModels()
-            | ShowMode()
-            | ShowEffort()
-            | ShowTasks()
-            | ShowAgents()
-            | ShowCost()
-            | ShowTools()
-            | ShowContext()
-        ):
+        case Help() | ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
             return SlashReply(answer_query(command, _conversation_info(command, target, width, commands)))
         case ShowModels() | ManageMemory() | ShowPlugins() | ManageServers():
             return SlashReply(await _asked_text(command, target, width))
@@ -264,7 +254,6 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
     stored = target.store.conversations.get(session.open_conversation.id)
     return ConversationInfo(
         model=session.model,
-        models=_known_models(),
         mode=session.modes.chosen,
         effort=session.agent.effort,
         request=stored.title if stored else "",

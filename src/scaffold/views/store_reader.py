@@ -145,14 +145,15 @@ def _has_started(store: Store, run: Run) -> bool:
     return not isinstance(run.state, Saved | Cancelled) or bool(store.attempts.for_run(run.id))
 
 
-def _has_worked(store: Store, run: Run) -> bool:
-    return _has_started(store, run) and bool(store.attempts.for_run(run.id) or store.turns.for_run(run.id))
-
-
 RULES: Mapping[Wanted, RunRule] = {
     "any": RunRule(lambda _store, _run: True, ""),
     "started": RunRule(_has_started, "has no work"),
-    "worked": RunRule(_has_worked, "asked no agent"),
+    "worked": RunRule(
+        lambda store, run: (
+            _has_started(store, run) and bool(store.attempts.for_run(run.id) or store.turns.for_run(run.id))
+        ),
+        "asked no agent",
+    ),
     "landed": RunRule(lambda store, run: store.intents.last_done(run.id) is not None, "has landed nothing"),
     "audited": RunRule(lambda _store, run: run.settings.planning.until_complied, "is not audited"),
 }

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion, DenyBecause
 from scaffold.policy.rule.tool_rules import EDITS
-from scaffold.session.running_tools import RunningCall, patch_of, proposed_text
+from scaffold.session.running_tools import RunningCall, RunningTools, patch_of, proposed_text
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
 MAX_SCOPE = 40
@@ -127,6 +127,17 @@ class ApprovalQueue:
     def _call_first(self) -> None:
         if self._waiting:
             self._waiting[0].turn.set()
+
+
+def drawn_calls(
+    question: ApprovalQuestion, tools: RunningTools, renderer: Renderer
+) -> Iterator[tuple[str, LineDiff | str]]:
+    """Yield the drawn question about each of its calls, and the change that the call proposes."""
+    calls = (question, *question.together)
+    for number, each in enumerate(calls, start=1):
+        change = proposed_change(each, tools.call_of(each))
+        place = f"{number} of {len(calls)}: " if question.together else ""
+        yield format_question(each, change, renderer, place), change
 
 
 def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer, place: str = "") -> str:

@@ -15,7 +15,6 @@ from scaffold.cli.repl.user_input import RETRY_KEY, InputSubmitted, InterruptPre
 from scaffold.cli.repl.view import ReplView, status_sentence
 from scaffold.core.printable_text import printable
 from scaffold.session.working_tree import bound_lines
-from scaffold.store.user_store import UserStore
 
 CHUNK = 65_536
 
@@ -106,21 +105,23 @@ class DumbTerminal:
 
     def _take_lines(self, data: bytes) -> None:
         # A read can end within a line.
-        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
-        # The kernel hands over one line at a time; of lines that came together none is an answer.
-        pasted = len(lines) > 1 or bool(select.select([sys.stdin.fileno()], (), (), 0)[0])
-        for line in lines:
-            words = line.decode(errors="replace").strip("\r")
-            counts, answer = self.view.questions.key_pressed() and not pasted, self.view.questions.meaning(words)
-            if self.view.questions.current is None:
-                if words.strip() == RETRY_KEY and self.view.waits_for_retry:
-                    self.view.retry_now()
-                else:
-                    self._post(InputSubmitted(words))
-            elif counts and answer is not None:
-                self.view.answer(answer)
+        lines, newline, self._partial_line = (self._partial_line + data).rpartition(b"\n")
+        if not newline:
+            return
+        words = lines.decode(errors="replace").replace("\r", "")
+        # Nobody types several lines at once, and what is pasted is neither a command nor an answer.
+        pasted = "\n" in words
+        words = f" {words}" if pasted else words
+        counts, answer = self.view.questions.key_pressed(), self.view.questions.meaning(words)
+        if self.view.questions.current is None:
+            if words.strip() == RETRY_KEY and self.view.waits_for_retry:
+                self.view.retry_now()
             else:
-                # A line that is no answer was typed as a message before the question was seen.
-                if words.strip() and parse_answer(words) is None:
-                    self._post(InputSubmitted(words))
-                self.ring()
+                self._post(InputSubmitted(words))
+        elif counts and answer is not None and not pasted:
+            self.view.answer(answer)
+        else:
+            # A line that is no answer was typed as a message before the question was seen.
+            if words.strip() and parse_answer(words) is None:
+                self._post(InputSubmitted(words))
+            self.ring()

@@ -4,21 +4,23 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Literal, assert_never
 
 import click
-from msgspec import Struct, structs
+from msgspec import structs
 
 from scaffold.agent.agent_spec import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.terminal.style import can_redraw
-from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
+from scaffold.cli.repl.approval_queue import ApprovalQueue, drawn_calls
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
+from scaffold.cli.repl.input_history import history_file
 from scaffold.cli.repl.picker import PICKED, picked_commands
 from scaffold.cli.repl.renderer import clipped_line
-from scaffold.cli.repl.terminal import PromptTerminal, history_file, terminal_colors
+from scaffold.cli.repl.repl_profile import ReplProfile
+from scaffold.cli.repl.terminal import PromptTerminal, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
     EXIT_WARNING_S,
@@ -36,23 +38,20 @@ from scaffold.cli.repl.user_input import (
 )
 from scaffold.cli.repl.view import FRAMES_PER_S, ReplView, TurnState, short_model
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
-from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
-from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.transport.live_context import IMPATIENT, Hurry
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
-from scaffold.session.reporter import SessionObserver, keep_every_tool
+from scaffold.session.reporter import SessionObserver
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import subagent_usage
-from scaffold.session.slash.syntax import COMMANDS, AgentCommand, Command, CommandSyntax, Resume, parse_slash
+from scaffold.session.slash.syntax import AgentCommand, Command, parse_slash
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
@@ -63,23 +62,6 @@ NewsPolicy = Literal["wake", "notify", "ignore"]
 """The effect of news on an idle agent: they wake it; after a stopped or failed turn they are announced once."""
 FORCED_EXIT_S = 4.0
 """After a second Ctrl-C: anything that is still running then ends with the process."""
-
-
-def resume_hint(conversation: ConversationId | None) -> str:
-    """Return the command that resumes the conversation; empty if it has no messages."""
-    return f"resume with `ralph --resume {conversation}`" if conversation else ""
-
-
-class ReplProfile(Struct, frozen=True, kw_only=True):
-    """The differences between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
-
-    name: str = "ralph"
-    commands: Sequence[CommandSyntax]
-    keeps_tool: Callable[[Tool], bool] = keep_every_tool
-    """Returns whether the agent gets a tool that every session has."""
-    extra_tools: tuple[Tool, ...] = ()
-    exit_hint: Callable[[ConversationId | None], str] = resume_hint
-    """Returns the last line, empty for none; the argument is None if the conversation has no messages."""
 
 
 ProfileFactory = Callable[["Repl"], ReplProfile]
@@ -254,8 +236,9 @@ class Repl:
             await self._take_line(words, group)
             return
         command = parse_slash(words, self.profile.commands)
-        # To choose a conversation is to resume one.
-        waits = command is not None and (needs_idle_agent(command) or (command == Resume() and self._terminal.picks))
+        # To choose from a list is to switch.
+        picks = command in PICKED and isinstance(self._terminal, PromptTerminal)
+        waits = command is not None and (needs_idle_agent(command) or picks)
         if command is not None and not waits:
             self.transcript.user_message(words)
             await self._execute_command(command)
@@ -296,18 +279,6 @@ class Repl:
                 await self._answer_command(each)
         except ScaffoldError as error:
             self.transcript.error(error.what, error.fix)
-        else:
-            match reply.kind:
-                case "answer":
-                    self.transcript.answer(reply.text)
-                case "patch":
-                    await self._terminal.page(self._terminal.renderer.patch(reply.text))
-                case "notice":
-                    self.transcript.notice(reply.text)
-                case "quit":
-                    self._leaving = True
-                case _:
-                    assert_never(reply.kind)
         self._update_subagent_usage()
 
     async def _answer_command(self, command: Command) -> None:
@@ -316,6 +287,8 @@ class Repl:
         match reply.kind:
             case "answer":
                 self.transcript.answer(reply.text)
+            case "patch":
+                await self._terminal.page(self._terminal.renderer.patch(reply.text))
             case "notice":
                 self.transcript.notice(reply.text)
             case "resumed":
@@ -453,11 +426,8 @@ class Repl:
                 self.transcript.notice(f"not sent: {words}")
 
     def _show_question(self, question: ApprovalQuestion) -> None:
-        calls = (question, *question.together)
-        for number, each in enumerate(calls, start=1):
-            change = proposed_change(each, self._tools.call_of(each))
-            place = f"{number} of {len(calls)}: " if question.together else ""
-            self.transcript.question(format_question(each, change, self._terminal.renderer, place), change)
+        for drawn, change in drawn_calls(question, self._tools, self._terminal.renderer):
+            self.transcript.question(drawn, change)
         self._terminal.ring()
 
     async def _tick_status(self) -> None:

@@ -16,7 +16,8 @@ from scaffold.cli.render.item_text import items_text
 from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
-from scaffold.cli.repl.loop import Repl, ReplProfile
+from scaffold.cli.repl.loop import Repl
+from scaffold.cli.repl.repl_profile import ReplProfile
 from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.errors import UsageError

@@ -6,7 +6,6 @@ import os
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +17,6 @@ from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, Filter, has_focus
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.key_binding.key_processor import KeyProcessor
@@ -39,8 +37,11 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from scaffold.agent.context.attachments import dropped_images
 from scaffold.cli.approval_answers import MIN_IDLE_S
+from scaffold.cli.render.terminal.paged_output import rows_of, show_paged
 from scaffold.cli.repl.approval_queue import wrap_choices
+from scaffold.cli.repl.input_history import open_history
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
     REASON_KEY,
@@ -54,15 +55,9 @@ from scaffold.cli.repl.user_input import (
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
-from scaffold.core.ids import ConversationId
-from scaffold.git.checkouts.worktree_metadata import find_checkout
-from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 
 Result = TypeVar("Result")
-HISTORY_FOLDER = "input-history"
-"""In the data directory: a file for each project."""
-MAX_HISTORY_CHARACTERS = 20_000
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
 """Seconds after Escape in which another key counts as Alt and that key."""
@@ -102,43 +97,6 @@ def terminal_colors(environ: Mapping[str, str]) -> TerminalColors:
     """Return the colours by NO_COLOR and by the background in COLORFGBG."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return TerminalColors(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
-
-
-def history_file(folder: Path) -> Path:
-    """Return the file with the earlier inputs of the project that a folder belongs to."""
-    project = find_checkout(folder) or folder.resolve()
-    return user_dirs().data / HISTORY_FOLDER / sha256(os.fsencode(project)).hexdigest()[:16]
-
-
-class ProjectHistory(FileHistory):
-    """Earlier inputs: as they were typed in this session, and in the file as they were sent, without secrets."""
-
-    def __init__(self, path: Path, sent: Callable[[str], str]) -> None:
-        """`sent` returns what is stored of a line."""
-        super().__init__(path)
-        self._sent = sent
-
-    def store_string(self, string: str) -> None:
-        """Write a line to the file, unless it is too long to be edited again."""
-        if len(text := self._sent(string)) <= MAX_HISTORY_CHARACTERS:
-            with contextlib.suppress(OSError):  # the message is sent all the same
-                super().store_string(text)
-
-
-def open_history(path: Path, sent: Callable[[str], str]) -> History:
-    """Return the history in this private file; one in memory if it cannot be written.
-
-    `sent` returns what is stored of a line.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The file exists with private permissions before prompt_toolkit opens it, which would create it by the umask.
-        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        # The mode of `open` applies only to a file that it creates.
-        path.chmod(0o600)
-    except OSError:
-        return InMemoryHistory()
-    return ProjectHistory(path, sent)
 
 
 class DenialReason:
@@ -274,26 +232,22 @@ class PromptTerminal:
         self._line.reset()
         self._line.insert_text(self._pasted.fold(words))
 
-    async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:
-        """Let the user choose a conversation, in place of the input line; None if they choose none."""
-        # With an input of its own: a timer of this application would take an Escape out of a shared one.
-        return await self._lend_terminal(pick_conversation(store, home))
-
     async def page(self, text: str) -> None:
         """Show lines with the user's pager if they are more than the screen has."""
         size = self._output.get_size()
         if rows_of(text, size.columns) < size.rows:
             self.show(f"\n{text}")
         else:
-            await self._lend_terminal(asyncio.to_thread(show_paged, sys.stdout, text))
+            await self.in_place_of_line(lambda: asyncio.to_thread(show_paged, sys.stdout, text))
 
-    async def _lend_terminal(self, use: Awaitable[Result]) -> Result:
-        # The terminal is another's meanwhile; what is shown waits.
+    async def in_place_of_line(self, use: Callable[[], Awaitable[Result]]) -> Result:
+        """Let another use the terminal in place of the input line; what is shown meanwhile follows."""
         self._held_back = []
         try:
             with set_app(self._application):
                 async with in_terminal():
-                    return await use
+                    # With an input of its own: a timer of this application would take an Escape out of a shared one.
+                    return await use()
         finally:
             self.view.questions.key_pressed()  # keys for the other are none for a question that is shown only now
             held_back, self._held_back = self._held_back, None

@@ -8,7 +8,22 @@ from typing import Any, Literal, Protocol, assert_never
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.renderer import MarkdownBlocks, Renderer, block_tail, clipped_line
 from scaffold.cli.repl.user_input import RETRY_KEY, PendingInput
-from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    Image,
+    Message,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    Todo,
+    ToolCall,
+    ToolCallDelta,
+    ToolResult,
+)
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput

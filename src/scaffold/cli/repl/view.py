@@ -10,7 +10,7 @@ from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.transcript import Transcript
-from scaffold.cli.repl.user_input import EXIT_WARNING_S, RETRY_KEY, PendingInput
+from scaffold.cli.repl.user_input import EXIT_WARNING_S, RETRY_KEY, InputQueue
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, format_usd

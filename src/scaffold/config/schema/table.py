@@ -180,9 +180,7 @@ _ROWS = (
         one_of(*get_args(PagerMode)),
         "auto",
     ),
-    _user_setting(
-        "refresh", "how many seconds `status --watch`, and the rows of a run, stay as they are", positive("seconds"), 1
-    ),
+    _user_setting("refresh", "the seconds between two drawings of `status --watch` or a run", positive("seconds"), 1),
     *(
         Setting(
             f"approvals.{category}",

@@ -181,7 +181,7 @@ def model_listing(offers: Sequence[ModelOffer], current: str, width: int) -> str
 def mode_listing(current: str, width: int) -> str:
     """Return the modes, one per line, the current one marked."""
     rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in CHOSEN_MODES]
-    return "\n".join([*_two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
+    return "\n".join([*two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
 
 
 def parse_effort(word: str) -> Effort:

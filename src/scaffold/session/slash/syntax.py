@@ -222,6 +222,8 @@ class CommandSyntax(Struct, frozen=True):
     """Fixed words that may follow the name."""
     whole: bool = False
     """Whether its arguments are one text, as typed."""
+    examples: Sequence[str] = ()
+    """Whole lines."""
     replaceable: bool = False
     """Whether a command of the user's own replaces it: it only sends a message, which they may word better."""
 
@@ -298,8 +300,7 @@ def _parse_diff(words: Sequence[str]) -> Command | None:
     return None
 
 
-def _parse_review(words: Sequence[str]) -> Command:
-    return Review(*words[0].split(maxsplit=1))
+ITEMS = "the items of this repository that have not ended, as `scaffold item` lists them"
 
 
 # In the order of `/help`.
@@ -391,7 +392,7 @@ COMMANDS = (
     CommandSyntax(
         "review",
         "let the agent review what is not committed, or a branch, a commit or a range; it changes nothing",
-        _parse_review,
+        lambda words: Review(*words[0].split(maxsplit=1)),
         words="[REVISION [FOCUS]]",
         in_oneshot=True,
         whole=True,
@@ -470,10 +471,11 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
 
 
 def _read_arguments(syntax: CommandSyntax, words: Sequence[str]) -> Command:
+    command = syntax.read(words)
     # A command of the user's own may take these words itself.
-    if not syntax.whole and words in ASKS_FOR_HELP:
+    if words in ASKS_FOR_HELP and not isinstance(command, SendPrompt):
         return ShowText(syntax.explain)
-    if (command := syntax.read(words)) is not None:
+    if command is not None:
         return command
     # Without its arguments, or with no more than a word that wants others.
     if set(words) <= set(syntax.completions):

@@ -30,7 +30,6 @@ from scaffold.views.store_reader import (
     store_reader_if_any,
 )
 
-REDRAW_S = 1.0
 HINTED: tuple[Wanted, ...] = ("any", "started", "worked", "landed")  # what the commands below a run are about
 NEVER_SET = Event()  # never set: unlike a sleep, a wait for it can be interrupted
 

@@ -24,8 +24,8 @@ class PlanGroup(click.Group):
     """A group that takes any argument other than a command as a task to plan."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without arguments, read the task from standard input, unless that is a terminal."""
-        if not args and not sys.stdin.isatty():
+        """Without arguments, read the task from standard input, unless that is a terminal, or words are completed."""
+        if not args and not ctx.resilient_parsing and not sys.stdin.isatty():
             args = [STDIN]
         return super().parse_args(ctx, args)
 

@@ -50,7 +50,14 @@ from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json
 from scaffold.session.slash.prompt_commands import all_commands, hidden_commands
-from scaffold.session.slash.syntax import AgentCommand, Command, CommandSyntax, parse_slash
+from scaffold.session.slash.syntax import (
+    AgentCommand,
+    Command,
+    CommandSyntax,
+    item_command,
+    parse_slash,
+    with_own_commands,
+)
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -237,7 +244,8 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
         model = chosen_model(settings, stored)
         if interactive:
             with importing():  # for the same reason
-                from scaffold.cli.repl.loop import ReplProfile, run_repl
+                from scaffold.cli.repl.loop import run_repl
+                from scaffold.cli.repl.repl_profile import ReplProfile
             profile = ReplProfile(commands=known)
             return await run_repl(options, store, stored, model, lambda _: profile, plain=plain)
         task = structs.replace(task, command=command)

@@ -42,7 +42,7 @@ CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submod
 CONFIGURATION = PROJECT_FILES[0]
 NOTES = ("NOTES.md", "HOW_TO_TEST.md", "FIRST_STEPS.md")
 """The first one that is not there yet is what the first plan writes."""
-ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
+ANOTHER_COMMAND = "another command, or `off`: `scaffold config quality_gates.KIND COMMAND`; set-up commands: `setup`"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
 NETWORK = "Set-up may use the network."

@@ -280,7 +280,7 @@ def task_change(event: Event) -> TaskChange | None:
             return TaskChange("blocked", action, f"{WAITS_FOR_PREFIX}{item}")
         case GoalStatusChanged(status="failed") | SupervisorEnded() | PlanningTurnEnded():
             sentence = event_sentence(event)
-            return TaskChange("error", None, sentence[WORD_CELLS:]) if sentence else None
+            return TaskChange("error", None, sentence[WORD_CELLS + 1 :]) if sentence else None
         case _:
             return None
 
@@ -291,13 +291,13 @@ def change_sentence(event: Event) -> str | None:
     if change is None:
         return None
     if change.action is None:
-        return f"{change.kind:<{WORD_CELLS}}{change.reason}"
+        return f"{change.kind:<{WORD_CELLS}} {change.reason}"
     if change.kind == "blocked":
         line = _blocked_line(change.action, change.reason or "")
         rest = line.removeprefix(f"waits    {change.action}: ")
         return line if rest == line else f"blocked  {change.action}: waits {rest}"
     word = "done" if change.kind == "completed" else change.kind
-    return f"{word:<{WORD_CELLS}}{change.action}{_reason_suffix(_first_line(change.reason, 'scaffold status'))}"
+    return f"{word:<{WORD_CELLS}} {change.action}{_reason_suffix(_first_line(change.reason, 'scaffold status'))}"
 
 
 def _blocked_line(action: ActionKey, reason: str) -> str:
