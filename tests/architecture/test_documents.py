@@ -5,8 +5,11 @@ import re
 from functools import cache
 from types import SimpleNamespace
 
+from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.core.ids import AttemptId
 from scaffold.git import refs
+from scaffold.session.slash.queries import KEY_HELP
+from scaffold.session.slash.syntax import COMMANDS
 from support.documents import PAGES, ROOT, Block, blocks, inline_commands, named_refs, parse_problem, problems, synopsis
 from support.source_tree import SourceFile, source_files
 

@@ -93,7 +93,7 @@ def scripted(programs):
 
 @pytest.mark.slow
 def test_six_executors_work_on_one_plan(programs):
-    """AL-20, AL-24, BX-19: each is killed in its work; with an approval, a denial and one resume all land alike."""
+    """AL-20, AL-24, BX-19, BX-28: each is killed in its work; after an approval, a denial and a resume all land."""
     keys = ("native", *PROGRAMS)
     programs.plan(plan_of(g=[made_by(key, "" if key == "native" else key) for key in keys]))
     programs.cassette(native=[write("native.txt", "made\n")])

@@ -117,9 +117,42 @@ def test_quiet_prints_four_kinds_of_changes_and_the_end(scenario):
     scenario.plan(plan_of(g=[*made, action("after", effects=["after"], needs=["bad"], check="true")]))
     scenario.cassette(good=[write("good.txt", "1\n")], bad=[write("bad.txt", "1\n")], after=["never"])
     done = scenario.run(*UNCONFINED, "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip().startswith("✓ run ")
-    assert done.stdout.splitlines()[-1] == snapshot("landed 1 actions, 1 facts with evidence")
+    assert (done.returncode, done.stderr) == (1, "")
+    told, _, report = done.stdout.partition("\n\n")
+    lines = [" ".join(line.split()[1:3]) for line in told.splitlines()]
+    assert sorted(lines) == snapshot(
+        [
+            "blocked after:",
+            "done good",
+            "error bad:",
+            "error bad:",
+            "error bad:",
+            "error bad:",
+            "error g:",
+            "started bad:",
+            "started bad:",
+            "started bad:",
+            "started good:",
+        ]
+    )
+    assert report.strip().startswith("✗ run ")
+    assert scenario.scaffold("status", "--changes").stdout.strip() == told
+    changes = scenario.json("status", "--changes")["changes"]
+    assert {(each["kind"], each["action"], (each["reason"] or "")[:18]) for each in changes} == snapshot(
+        {
+            ("blocked", "after", "dependency_failed:"),
+            ("completed", "good", ""),
+            ("error", "bad", "attempt 1, contrac"),
+            ("error", "bad", "attempt 2, contrac"),
+            ("error", "bad", "attempt 3, contrac"),
+            ("error", "bad", "contract_failed in"),
+            ("error", None, "g: failed: `after`"),
+            ("started", "bad", "attempt 1"),
+            ("started", "bad", "attempt 2"),
+            ("started", "bad", "attempt 3"),
+            ("started", "good", "attempt 1"),
+        }
+    )
 
 
 @pytest.mark.slow

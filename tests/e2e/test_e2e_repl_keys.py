@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
-from support.terminal import ALT_ENTER, ARMED, CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
+from support.terminal import ALT_ENTER, ARMED, CTRL_C, CTRL_D, ESCAPE, IDLE, UP, record_replies
 
 SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
 HELD = shell("touch out/began; sleep 60")
@@ -234,7 +234,7 @@ def test_an_image_that_is_dragged_onto_the_terminal_is_attached(scenario, termin
     (scenario.home / "b.bmp").write_bytes(b"BM\0\xff")
     model = record_replies(scenario, write("made.txt", "x"), "saw it")
     expect(scenario, 1, "Attached: .*shot.png")
-    screen = terminal("--model", model, columns=200)
+    screen = terminal("--model", model, columns=400)
     screen.wait_for(IDLE)
     quoted = str(image).replace("'", "'\\''")
     screen.send("what is" + paste(f"'{quoted}'") + paste(f"file://{scenario.home}/b.bmp") + paste("/no/such.png"))

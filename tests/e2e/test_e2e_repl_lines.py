@@ -39,6 +39,27 @@ def test_a_plain_chat_draws_nothing_and_says_everything_in_lines(scenario, termi
 
 
 @pytest.mark.slow
+def test_lines_that_are_pasted_together_are_one_message_and_wait_for_the_agent(scenario, terminal):
+    """RA-12, RA-18: neither a command nor an answer is among them."""
+    model = record_replies(scenario, write("made.txt", "one\n"), "read it")
+    path = scenario.home / "talk.yaml"
+    path.write_text(path.read_text().replace("    turn: 2\n", '    turn: 2\n    contains: "y\\n!touch ran\\nend"\n'))
+    screen = terminal("--model", model, TERM="dumb")
+    screen.wait_for(r"^>$")
+    screen.type_line("go")
+    screen.wait_for("y yes")
+    screen.pause()
+    screen.send("y\n!touch ran\nend\n")
+    screen.wait_for("y yes", times=2)
+    screen.pause()
+    screen.type_line("n")
+    screen.wait_for("^read it")
+    screen.type_line("/diff")
+    screen.wait_for("^Nothing has changed")
+    assert not (scenario.repo / "ran").exists()
+
+
+@pytest.mark.slow
 def test_lines_that_come_together_answer_no_question(scenario, terminal):
     """RA-13, RA-18: they were pasted; the first of them would accept all edits."""
     screen = terminal("--model", record_replies(scenario, write("made.txt", "one\n"), "done", "heard"), TERM="dumb")
@@ -47,7 +68,7 @@ def test_lines_that_come_together_answer_no_question(scenario, terminal):
     screen.wait_for("A accept all")
     screen.pause()
     screen.send("A\nfoo\n")
-    screen.wait_for("A accept all", times=3)
+    screen.wait_for("A accept all", times=2)
     screen.pause()
     assert not (scenario.repo / "made.txt").exists()
     screen.type_line("A")

@@ -88,8 +88,8 @@ DOCUMENTS = ("init", "service", "completion")
 """What they print is a file of another format, such as a plan or a unit of systemd."""
 ELSEWHERE = ("cancel", "open", "demo", "chat", "login", "logout", "mcp", "acp", "ralph")
 """Ends for good what the others show, starts programs or talks to a server: tried in tests of their own."""
-COPIED = re.compile(r"\s*(\$ |scaffold |git |ralph |create mode |--\S+ \S+$|\S+$)")
-"""A command, an option, or a single word such as a path may be wider than the terminal: it is copied as a whole."""
+COPIED = re.compile(r"\s*(\$ |scaffold |git |ralph |create mode |--\S+ \S+$|\S+$|\w+: [{\[])")
+"""A command, an option, a line of a plan, or a word such as a path may be wider than the terminal: it is copied."""
 DRAWINGS = (("plan", "simulate", "plan.yaml"), ("diff", "--stat"))
 """They take about 30 columns, and their bars, or git's paths, are longer in wider ones."""
 TIME = re.compile(r"(\d+[dhm])*\d+[dhms](ago)?|process\d+|pid\d+")

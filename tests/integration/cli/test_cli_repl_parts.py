@@ -11,8 +11,9 @@ from fakes import tool
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import command_suggestions, file_suggestions
+from scaffold.cli.repl.input_history import open_history
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.terminal import open_history, terminal_colors
+from scaffold.cli.repl.terminal import terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import (

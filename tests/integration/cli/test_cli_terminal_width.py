@@ -74,7 +74,8 @@ def test_what_a_command_says_fits_the_terminal_and_is_whole(args, columns, place
 def test_a_question_fits_the_terminal_and_so_do_its_answers(place):
     """AL-28: the answer is typed behind it."""
     argv = [sys.executable, "-m", "scaffold", "run", "internationalisation", "--model", "cassette:none.yaml"]
-    screen = Screen(argv, cwd=place, env={**os.environ, "TERM": "xterm"}, columns=40)
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "40"}  # the variable comes before the terminal's own width
+    screen = Screen(argv, cwd=place, env=env, columns=40)
     try:
         shown = screen.wait_for(r"\[y/N\]: *$")
         screen.type_line("n")

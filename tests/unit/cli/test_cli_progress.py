@@ -4,9 +4,19 @@ from datetime import UTC, datetime
 
 from inline_snapshot import snapshot
 
-from scaffold.cli.render.live.event_lines import event_sentence, sentence_lines
+from scaffold.cli.render.live.event_lines import change_sentence, event_sentence, sentence_lines
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.events import ActionStatusChanged, FactStateChanged, FilesGranted
+from scaffold.core.events import (
+    ActionStatusChanged,
+    AttemptEnded,
+    AttemptQueued,
+    AttemptWaitChanged,
+    FactStateChanged,
+    FilesGranted,
+    NoticeRaised,
+    PlanningTurnEnded,
+    SupervisorEnded,
+)
 from scaffold.core.ids import ActionKey, Commit
 
 
@@ -38,6 +48,36 @@ def test_a_fact_that_only_orders_steps_is_no_line():
         event_sentence(FactStateChanged("shop", "a", "holds", Commit("c" * 40), orders)) for orders in (True, False)
     ]
     assert lines == snapshot([None, "fact     a holds at cccccccc"])
+
+
+def test_events_are_changes_of_four_kinds_or_none():
+    """AL-26: a worker that waits for a human is blocked; a conflict is no error, and neither is a warning."""
+    store = ActionKey("store")
+    events = [
+        AttemptQueued(store, 2, Commit("c" * 40)),
+        ActionStatusChanged(store, "running", None),
+        AttemptWaitChanged(store, 2, "i7"),
+        AttemptWaitChanged(store, 2, None),
+        AttemptEnded(store, 2, "conflict", "conflicts with b"),
+        AttemptEnded(store, 2, "contract_failed", "one\ntwo"),
+        ActionStatusChanged(store, "blocked", "dependency_failed:x"),
+        ActionStatusChanged(store, "completed", None),
+        PlanningTurnEnded("replan", "g", None, "refused", "no"),
+        SupervisorEnded("g", -9),
+        SupervisorEnded("g", 0),
+        NoticeRaised("warning", "80% of the budget is used"),
+    ]
+    assert [line for each in events if (line := change_sentence(each))] == snapshot(
+        [
+            "started  store: attempt 2",
+            "blocked  store: waits for you, `scaffold inbox` shows i7",
+            "error    store: attempt 2, contract_failed: one (more: `scaffold status`)",
+            "blocked  store: a dependency failed",
+            "done     store",
+            "error    replan refused: no",
+            "error    the supervisor of g exited with -9",
+        ]
+    )
 
 
 def test_a_first_word_that_is_wider_than_its_column_does_not_touch_the_next():
