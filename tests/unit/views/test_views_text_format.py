@@ -114,6 +114,7 @@ def test_an_unknown_cost_is_shown_as_such():
 
 def test_no_color_turns_colours_off(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")  # a terminal that is not known has none either
     assert paint("x", "red") == click.style("x", fg="red")
     assert heading("x") != "x"
     monkeypatch.setenv("NO_COLOR", "1")
