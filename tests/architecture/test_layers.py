@@ -18,7 +18,7 @@ CONTRACTS = [
     contract["name"]
     for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 ]
-LAYERS, CORE, PLAN, PROCESSES, SQL, TEXTUAL, CYCLES = CONTRACTS
+LAYERS, CORE, PLAN, PROCESSES, SQL, TEXTUAL, STARLETTE, CYCLES = CONTRACTS
 
 PLANTED = [
     (LAYERS, {"core/planted.py": "import scaffold.plan"}, "scaffold.core.planted -> scaffold.plan"),
@@ -45,6 +45,7 @@ PLANTED = [
     (SQL, {"orchestrator/planted.py": "import sqlite3"}, "scaffold.orchestrator.planted -> sqlite3"),
     (SQL, {"views/planted.py": "from psycopg import sql"}, "scaffold.views.planted -> psycopg"),
     (TEXTUAL, {"cli/planted.py": "from textual.app import App"}, "scaffold.cli.planted -> textual"),
+    (STARLETTE, {"cli/planted.py": "import starlette.routing"}, "scaffold.cli.planted -> starlette"),
     (
         CYCLES,
         {"core/planted.py": "import scaffold.core.planted_too", "core/planted_too.py": "import scaffold.core.planted"},

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import THEN, a_goal, a_run, an_action, an_attempt
-from scaffold.cli.render.html.components import element, to_html
-from scaffold.cli.render.html.page import report_page
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
 from scaffold.core.printable_text import printable
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Completed, Failed
+from scaffold.pages.components import element, to_html
+from scaffold.pages.page import report_page
+from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.run_history import run_costs
 from support.html_page import Page
 from support.property_examples import up_to

@@ -15,7 +15,7 @@ from packaging.metadata import Metadata
 ROOT = Path(__file__).parents[2]
 NEEDED = (
     "scaffold/py.typed",
-    "scaffold/cli/render/html/report.css",
+    "scaffold/pages/report.css",
     "scaffold/llm/registry/prices.json",
     "scaffold/agent/roles/planner.md",
     "scaffold/cli/demo_files/cassette.yaml",

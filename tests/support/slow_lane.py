@@ -56,6 +56,7 @@ SUITES: Mapping[str, str] = {
         "e2e/*prompt_rounds.py e2e/*run.py e2e/*soak.py e2e/*stor*.py e2e/*supervision.py e2e/*task_list.py "
         "integration/orchestrator/* properties/test_supervision_simulation.py"
     ),
+    "pages": "e2e/*report.py unit/cli/test_cli_report_page.py",
     "plan": "e2e/*planning.py e2e/*stories.py properties/test_agent_count.py unit/plan/*",
     "policy": (
         "e2e/*inbox.py e2e/*permissions.py e2e/*secrets.py e2e/*unconfined.py integration/policy/* "

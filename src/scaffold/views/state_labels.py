@@ -38,6 +38,38 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "cancelled": "cancelled",
 }
 """An agent's state after its attempt, unless a human is asked; any other outcome is a failure."""
+STATUS_MARKS = {
+    "completed": ("✓", "green"),
+    "holds": ("✓", "green"),
+    "pass": ("✓", "green"),
+    "ok": ("✓", "green"),
+    "planning": ("▶", "cyan"),
+    "running": ("▶", "cyan"),
+    "active": ("▶", "cyan"),
+    "verifying": ("?", "cyan"),
+    "landing": ("↓", "cyan"),
+    "failed": ("✗", "red"),
+    "fail": ("✗", "red"),
+    "error": ("✗", "red"),
+    "timeout": ("✗", "red"),
+    "vacuous": ("✗", "red"),
+    "refuted": ("✗", "red"),
+    "blocked": ("■", "yellow"),
+    "interrupted": ("■", "yellow"),
+    "stale": ("!", "yellow"),
+    "warn": ("!", "yellow"),
+    "skipped": ("-", "bright_black"),
+    "cancelled": ("-", "bright_black"),
+    "paused": ("■", "yellow"),
+    "saved": ("■", "yellow"),
+}
+"""A mark and a color for each status; the word is always printed next to them."""
+SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
+"""Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
+AGREEMENTS = frozenset({"review", "human"})
+"""Kinds of evidence for an agreement: a reviewer or a human approved the work."""
+NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
+"""Kinds of evidence that are words instead of a command."""
 
 
 def where_landed(attempt: Attempt) -> str:

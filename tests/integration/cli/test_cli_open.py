@@ -11,10 +11,10 @@ from msgspec import structs
 
 from builders import a_turn, begin, fail, git, land, make_run, submit
 from scaffold.cli.execution.report_writer import write_end_report
-from scaffold.cli.render.html.components import MAX_TEXT
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.pages.components import MAX_TEXT
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.projections import report_name
 from scaffold.views.run_history import read_history

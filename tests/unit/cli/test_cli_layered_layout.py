@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaffold.cli.render.html.layered_layout import Size, layered_layout
+from scaffold.pages.layered_layout import Size, layered_layout
 
 BOX = Size(100.0, 40.0)
 WIDTH = 500.0

@@ -1,4 +1,4 @@
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
+from scaffold.views.lookalikes import mark_lookalikes
 
 
 def test_letters_that_look_like_others_are_marked():

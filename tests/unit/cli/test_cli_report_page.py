@@ -11,17 +11,17 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, some_evidence
-from scaffold.cli.render.html.components import LongTexts
-from scaffold.cli.render.html.page import report_page
-from scaffold.cli.render.html.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Active, Completed, Failed, Paused, Running
+from scaffold.pages.components import LongTexts
+from scaffold.pages.page import report_page
+from scaffold.pages.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.views.run_history import run_costs
 from support.html_page import Page
 from support.report_views import a_history, a_view
 
-CSS = (files("scaffold.cli.render.html") / "report.css").read_text("utf-8")
+CSS = (files("scaffold.pages") / "report.css").read_text("utf-8")
 GOAL = a_goal(desired=("store_works", "api_works"))
 
 

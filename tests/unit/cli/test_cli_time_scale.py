@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import THEN
-from scaffold.cli.render.html.timeline import QUIET_WIDTH, TICK_WIDTH, TimeScale
+from scaffold.pages.timeline import QUIET_WIDTH, TICK_WIDTH, TimeScale
 
 WIDTH = 800.0
 

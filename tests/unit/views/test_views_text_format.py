@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 import click
 
-from scaffold.cli.render.terminal.style import STATUS_MARKS, heading, paint, status_mark
+from scaffold.cli.render.terminal.style import heading, paint, status_mark
 from scaffold.core.states import COMPOUND_TRANSITIONS, PRIMITIVE_TRANSITIONS
+from scaffold.views.state_labels import STATUS_MARKS
 from scaffold.views.text_format import (
     ago,
     brief,

@@ -53,7 +53,7 @@ async def write_report(context: RunContext, run: Run) -> Path:
     )
     view, history, costs = content
     with importing():  # needed only at the end of a run
-        from scaffold.cli.render.html.page import report_page
+        from scaffold.pages.page import report_page
     page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
     preferred, other = (top / report_name(run.id) for top in context.projection_places)
     try:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import assert_never
 
 from scaffold.cli.render.live.agent_rows import work_sentence
-from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionId, Assertion
@@ -14,6 +13,7 @@ from scaffold.core.model import Action, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable
 from scaffold.core.proof.contract import reasons_of
 from scaffold.core.states import status_of
+from scaffold.views.action_notes import action_note
 from scaffold.views.agent_list import AgentRow, HeldBackAction
 from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.state_labels import goal_reason, task_state

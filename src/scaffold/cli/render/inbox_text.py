@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.cells import chop_cells
 
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.render.terminal.style import heading
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, Layout
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, one_line, printable
 from scaffold.plan.failures.answers import CHOICES, CONTEXT
+from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
 

@@ -7,16 +7,7 @@ from shlex import quote
 from scaffold.cli.render.audit_text import compliance_section
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox_text import brief_lines
-from scaffold.cli.render.status_text import (
-    MAX_ITEMS,
-    ActionsById,
-    budget_lines,
-    failure_lines,
-    next_lines,
-    status_reason,
-    step_name,
-    strength_suffix,
-)
+from scaffold.cli.render.status_text import MAX_ITEMS, budget_lines, failure_lines, next_lines, strength_suffix
 from scaffold.cli.render.terminal.style import heading, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import Assertion
@@ -25,17 +16,11 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.contract import STRENGTHS, reasons_of
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, reason_of, status_of
 from scaffold.landing.facts.effect_evidence import describe_gate
+from scaffold.views.action_notes import ActionsById, status_reason, step_name
 from scaffold.views.run_view import RunView
-from scaffold.views.state_labels import where_landed
+from scaffold.views.state_labels import AGREEMENTS, NARRATIVE_EVIDENCE, SUCCESSFUL_OUTCOMES, where_landed
 from scaffold.views.text_format import format_cost, format_duration
 
-SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
-"""Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
-"""In reading order."""
-AGREEMENTS = frozenset({"review", "human"})
-"""Kinds of evidence for an agreement: a reviewer or a human approved the work."""
-NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
-"""Kinds of evidence that are words instead of a command."""
 EVIDENCE_INDENT = " " * 8
 
 

@@ -1,6 +1,6 @@
 """A run on one screen: what needs a human, what failed, each goal, and the next commands."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -12,28 +12,16 @@ from scaffold.cli.render.run_list_text import queue_text
 from scaffold.cli.render.terminal.style import heading, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.cli.render.terminal.text_table import table_lines
-from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
-from scaffold.core.states import (
-    INTERRUPTED,
-    PRIMITIVE_TRANSITIONS,
-    WAITS_FOR_PREFIX,
-    Cancelled,
-    Completed,
-    Failed,
-    Paused,
-    Running,
-    awaited_inbox_id,
-    reason_of,
-    status_of,
-)
+from scaffold.core.states import PRIMITIVE_TRANSITIONS, Running, reason_of, status_of
 from scaffold.plan.budget import BudgetUse
-from scaffold.plan.failures.recurrence import first_same
 from scaffold.verify.output_excerpt import deciding_line
+from scaffold.views.action_notes import action_note, failed_actions, status_reason, step_name
+from scaffold.views.next_commands import next_commands
 from scaffold.views.run_view import RunView
-from scaffold.views.state_labels import goal_reason, where_landed
+from scaffold.views.state_labels import goal_reason
 from scaffold.views.text_format import format_cost, format_duration
 
 MAX_ACTIONS = 40
@@ -44,8 +32,6 @@ MAX_ITEMS = 10
 REASON_LINES = 4
 """Lines shown of the output of a failed check."""
 STATUS_CELLS = max(map(len, PRIMITIVE_TRANSITIONS))
-DEPENDENCY_FAILED = "dependency_failed:"
-ActionsById = Mapping[ActionId, Action]
 
 
 def no_run_text() -> str:
@@ -206,13 +192,6 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     return "\n".join(lines)
 
 
-def step_name(action: Action) -> str:
-    """Return the title of a story, or the type of a step of it; empty for other actions."""
-    if action.method != "story":
-        return ""
-    return action.title if action.kind == "compound" else action.role
-
-
 def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Iterator[str]:
     if names:
         yield from layout.wrap(_status_head(status), join_limited(names, MAX_NAMES))
@@ -220,198 +199,6 @@ def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Itera
 
 def _status_head(status: str) -> str:
     return f"  {status_mark(status)} {status:<{STATUS_CELLS}} "
-
-
-def action_note(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
-    """Return a short reason for an action's status; `holding` and `actions` are its goal's."""
-    match status_of(action.state):
-        case "pending":
-            return _waits_for(view, action, holding, actions)
-        case "completed" if action.method == "story" and action.kind == "compound":
-            steps = [each for each in actions.values() if each.parent_id == action.id]
-            return _landed_note(view.attempts_of(steps[-1])) if steps else ""
-        case "running" | "verifying" | "landing" | "completed" if action.kind == "compound":
-            return _compound_progress(view, action)
-        case "running" | "verifying" | "landing":
-            return f"{attempt_label(view, action)}, {_running_note(view, action)}"
-        case "completed":
-            return _landed_note(view.attempts_of(action))
-        case _:
-            return _end_note(view, action, actions)
-
-
-def _landed_note(attempts: Sequence[Attempt]) -> str:
-    if not attempts:
-        return ""
-    tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
-    return f"{where_landed(attempts[-1])}{tries}"
-
-
-def _end_note(view: RunView, action: Action, actions: ActionsById) -> str:
-    attempts = len(view.attempts_of(action))
-    if status_of(action.state) == "failed" and attempts:
-        last = view.attempts_of(action)[-1]
-        same = first_same(view.attempts_of(action), last)
-        again = f", the last with the same failure as attempt {same.number}" if same else ""
-        return f"after {count_of(attempts, 'attempt')}{again}"
-    # The run notices an expired item as soon as it is resumed.
-    item = awaited_inbox_id(action.state)
-    if item is not None and all(item != each.id for each in view.summary.inbox):
-        return "its inbox item expired: resume it"
-    return status_reason(action, actions)
-
-
-def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> str:
-    """Return e.g. `attempt 2 of 3`, counting failures only; followed by the attempt's number where that differs."""
-    most = view.attempts_allowed(action)
-    counted = view.failures.get(action.id, 0) + 1
-    number = len(view.attempts_of(action)) + upcoming
-    named = f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
-    return f"{named}{_approach_note(view.attempts_of(action), upcoming=upcoming)}"
-
-
-def _approach_note(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
-    """Return a note if the attempt takes another approach, with the reason; else an empty text."""
-    if not attempts:
-        return ""
-    *earlier, last = attempts
-    if not upcoming:
-        return ", another approach" if last.alternative else ""
-    same = first_same(earlier, last)
-    if same is None:
-        return ""
-    return f", after the same failure as in attempt {same.number}"
-
-
-def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
-    lacking = [name for name in action.preconditions if name not in holding]
-    if lacking:
-        return f"waits for {', '.join(lacking)}"
-    parent = actions[action.parent_id] if action.parent_id else None
-    if parent is not None and status_of(parent.state) != "running":
-        return f"waits for {parent.key} to start"
-    again = f", {attempt_label(view, action, upcoming=True)}" if view.attempts_of(action) else ""
-    if not view.summary.is_live or action.kind == "compound":
-        return f"ready{again}"
-    if (why := view.held_back.get(action.id)) is not None:
-        return f"ready{again}, but held back: {why.text}"
-    goal = next(goal for goal in view.goals if goal.id == action.goal_id)
-    return f"ready{again}{', but its goal is paused' if isinstance(goal.state, Paused) else _slot_blocker(view, goal)}"
-
-
-def _slot_blocker(view: RunView, goal: Goal) -> str:
-    """Return why no slot is free for a ready action of the goal; empty if one is."""
-    taken, slots = sum(view.slots_taken.values()), view.run.agents
-    if taken >= slots:
-        return f": waits for a slot, {taken} of {slots} are in use"
-    if (of_goal := view.slots_taken.get(goal.id, 0)) >= goal.worker_cap:
-        return f": waits for a slot, {of_goal} of its goal's {goal.worker_cap} are in use"
-    if view.landing_backlog:
-        return ": waits until candidates have landed"
-    return ""
-
-
-def _compound_progress(view: RunView, compound: Action) -> str:
-    """Return what the agent of its supervisor is doing, else the number of completed children."""
-    if (turn := next((turn for turn in view.summary.turns if turn.action_id == compound.id), None)) is not None:
-        return f"{turn.event} for {format_duration(view.summary.at - turn.started_at)}"
-    progress = view.progress.get(compound.id)
-    return f"{progress.done}/{progress.children} done" if progress else ""
-
-
-def _running_note(view: RunView, action: Action) -> str:
-    attempts = view.attempts_of(action)
-    if not attempts:
-        return "has no attempt"
-    last = attempts[-1]
-    again = f" again ({last.iteration + 1})" if last.iteration and last.phase == "executing" else ""
-    if view.status == INTERRUPTED:
-        return f"was {last.phase}{again}"
-    return f"{last.phase}{again}, {format_duration(view.summary.at - (last.started_at or last.queued_at))}"
-
-
-def status_reason(action: Action, actions: ActionsById) -> str:
-    """Return the reason for an action's state, with other actions by their keys; empty if there is none."""
-    reason = reason_of(action.state) or ""
-    if isinstance(action.state, Failed) and (step := failed_step(action, actions.values())) is not None:
-        return (
-            f"its step {step.key} {status_of(step.state)}"
-            if isinstance(step.state, Failed)
-            else f"its step {step.key} was stopped"
-        )
-    if (item := awaited_inbox_id(action.state)) is not None:
-        return f"waits for you: {item} in the inbox"
-    if reason.startswith(DEPENDENCY_FAILED):
-        root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
-        return f"needs {actions[root].key if root in actions else root}, which failed"
-    return reason.replace(WAITS_FOR_PREFIX, "waits for ")
-
-
-def failed_step(story: Action, actions: Iterable[Action]) -> Action | None:
-    """Return the step that failed a story, or that the user stopped; None if none did, and for other actions."""
-    if story.method != "story" or story.kind != "compound":
-        return None
-    steps = (each for each in actions if each.parent_id == story.id)
-    return next((each for each in steps if isinstance(each.state, Failed | Cancelled)), None)
-
-
-def failed_actions(view: RunView) -> Sequence[Action]:
-    """Return the actions that failed; a step stands for its story."""
-    failed = [action for action in view.actions if isinstance(action.state, Failed)]
-    by_step = {action.parent_id for action in failed if action.method == "story"}
-    return [action for action in failed if action.id not in by_step]
-
-
-def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
-    """Return commands that fit the run's state, each with its purpose.
-
-    `lasting` ones always name the run: they may be read when it is not the latest any more.
-    """
-    named, of = (f" {view.run.id}", f" --run {view.run.id}") if lasting else ("", "")
-    run, failed = view.run, failed_actions(view)
-    hints = {f"scaffold logs {quote(action.key)}{of}": "what its agents said and did" for action in failed[:2]}
-    if view.summary.inbox:
-        hints = {"scaffold inbox": "what is waiting for you, in full"} | hints
-    hints |= {f"scaffold contract {quote(action.key)}{of}": "its checks and their results" for action in failed[:1]}
-    aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]
-    hints |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}
-    match view.status:
-        case _ if view.summary.is_live:
-            return hints | {
-                f"scaffold status{named} --watch": "watch it",
-                f"scaffold stop {run.id}": "stop it; `resume` continues",
-            }
-        case "completed":
-            return {
-                f"scaffold review{named}": "its commits, their evidence, the diff by risk",
-                f"scaffold tasks{of}": "every action with its evidence",
-                f"scaffold diff {run.id}": "everything that landed",
-                **_taking_command(view, named),
-            }
-        case "failed":
-            again = {f"scaffold retry{named}": f"try again, then `scaffold resume{named}`"}
-            has_landed = any(isinstance(action.state, Completed) for action in view.actions)
-            return hints | again | ({f"scaffold diff {run.id}": "what landed before it failed"} if has_landed else {})
-        case "saved":
-            return {f"scaffold resume {run.id}": "start it", f"scaffold cancel {run.id}": "give it up"}
-        case "cancelled":
-            return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start a new run"}
-        case _:
-            use = view.summary.budget
-            more = {f"scaffold cost {run.id}": "what it was spent on"} if use.reached else {}
-            go_on = f"scaffold resume {run.id} {use.more}" if use.reached else f"scaffold resume {run.id}"
-            return hints | {go_on: "continue", **more, f"scaffold diff {run.id}": "what has landed so far"}
-
-
-def _taking_command(view: RunView, named: str) -> Mapping[str, str]:
-    """Return the command that takes the work; none if the base branch has it."""
-    run, order = view.run, view.summary.taken.order
-    if view.is_taken:
-        return {}
-    again = {f"scaffold resume {run.id}": f"do what --{order} asks for"} if order else {}
-    if run.base_branch is None:
-        return again | {f"git merge --ff-only {run.session_branch}": "take it"}
-    return again | {f"scaffold land{named}": f"take it to {run.base_branch}"}
 
 
 def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:

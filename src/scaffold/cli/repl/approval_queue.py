@@ -9,7 +9,6 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from scaffold.cli.approval_answers import EDITS_KEY, counts_as_answer, parse_answer
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import REASON_KEY
 from scaffold.core.ports import Clock
@@ -18,6 +17,7 @@ from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQue
 from scaffold.policy.rule.tool_rules import EDITS
 from scaffold.session.running_tools import RunningCall, RunningTools, patch_of, proposed_text
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
+from scaffold.views.lookalikes import mark_lookalikes
 
 MAX_SCOPE = 40
 """Characters of a rule in the row of answers; the question shows longer ones in full."""

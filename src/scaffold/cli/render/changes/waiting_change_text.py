@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.render.terminal.style import PATCH_COLORS, paint
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.printable_text import count_of, join_limited, printable
@@ -13,6 +12,7 @@ from scaffold.core.proof.contract import open_doubts
 from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.verify.contract.review_verdict import review_text
 from scaffold.views.changes.waiting_change import WaitingChange
+from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.text_format import TAB_CELLS
 
 MAX_DIFF_LINES = 300

@@ -11,35 +11,10 @@ import msgspec
 from scaffold.cli.render.terminal.text_layout import Layout, print_text
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import json_escaped, printable
+from scaffold.views.state_labels import STATUS_MARKS
 
 PATCH_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 OUTPUT_INDENT = " " * 6
-STATUS_MARKS = {
-    "completed": ("✓", "green"),
-    "holds": ("✓", "green"),
-    "pass": ("✓", "green"),
-    "ok": ("✓", "green"),
-    "planning": ("▶", "cyan"),
-    "running": ("▶", "cyan"),
-    "active": ("▶", "cyan"),
-    "verifying": ("?", "cyan"),
-    "landing": ("↓", "cyan"),
-    "failed": ("✗", "red"),
-    "fail": ("✗", "red"),
-    "error": ("✗", "red"),
-    "timeout": ("✗", "red"),
-    "vacuous": ("✗", "red"),
-    "refuted": ("✗", "red"),
-    "blocked": ("■", "yellow"),
-    "interrupted": ("■", "yellow"),
-    "stale": ("!", "yellow"),
-    "warn": ("!", "yellow"),
-    "skipped": ("-", "bright_black"),
-    "cancelled": ("-", "bright_black"),
-    "paused": ("■", "yellow"),
-    "saved": ("■", "yellow"),
-}
-"""A mark and a color for each status; the word is always printed next to them."""
 
 
 def is_terminal(*streams: TextIO | None) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.components import Element, Node, References, element, mark_of, scrolling
+from scaffold.pages.components import Element, Node, References, element, mark_of, scrolling
 from scaffold.views.agent_list import MERGE_QUEUE, PLANNER, SUPERVISOR
 from scaffold.views.run_history import QUEUED, PhaseSpan, RunHistory
 from scaffold.views.run_view import RunView

@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaffold.cli.render.html.components import (
+from scaffold.core.model import Action, Attempt, PlanningTurn
+from scaffold.core.plan import headline
+from scaffold.core.printable_text import count_of
+from scaffold.core.states import Completed, Failed, reason_of
+from scaffold.pages.components import (
     MAX_ROWS,
     Element,
     LongTexts,
@@ -15,12 +19,8 @@ from scaffold.cli.render.html.components import (
     moment,
     section,
 )
-from scaffold.cli.render.status_text import next_commands
-from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
-from scaffold.core.model import Action, Attempt, PlanningTurn
-from scaffold.core.plan import headline
-from scaffold.core.printable_text import count_of
-from scaffold.core.states import Completed, Failed, reason_of
+from scaffold.views.lookalikes import mark_lookalikes
+from scaffold.views.next_commands import next_commands
 from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView, decision_commands
 from scaffold.views.state_labels import STATE_BY_OUTCOME

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from scaffold.cli.render.terminal.style import STATUS_MARKS
 from scaffold.core.ids import ActionId, RunId
 from scaffold.core.model import Action
 from scaffold.core.printable_text import printable, truncate_text
+from scaffold.views.state_labels import STATUS_MARKS
 
 Node: TypeAlias = "Element | Stylesheet | str | Sequence[Node] | None"
 NEWLINE = "\n"

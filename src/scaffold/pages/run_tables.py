@@ -3,7 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from scaffold.cli.render.html.components import (
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action, Attempt
+from scaffold.core.plan import full_text
+from scaffold.core.states import status_of
+from scaffold.pages.components import (
     MAX_ROWS,
     Element,
     LongTexts,
@@ -16,15 +20,10 @@ from scaffold.cli.render.html.components import (
     section,
     table,
 )
-from scaffold.cli.render.report import SUCCESSFUL_OUTCOMES
-from scaffold.cli.render.status_text import status_reason
-from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt
-from scaffold.core.plan import full_text
-from scaffold.core.states import status_of
+from scaffold.views.action_notes import status_reason
 from scaffold.views.run_history import QUEUED, CostLine, RunCosts, RunHistory
 from scaffold.views.run_view import RunView
-from scaffold.views.state_labels import where_landed
+from scaffold.views.state_labels import SUCCESSFUL_OUTCOMES, where_landed
 from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, format_seconds
 
 MAX_DEPTH = 5

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
-from scaffold.cli.render.html.components import (
+from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import STRENGTHS
+from scaffold.core.states import Failed, status_of
+from scaffold.pages.attention import failures_section, inbox_section, next_section, setbacks_section
+from scaffold.pages.components import (
     Element,
     LongTexts,
     Node,
@@ -21,13 +24,10 @@ from scaffold.cli.render.html.components import (
     to_html,
     tone_of,
 )
-from scaffold.cli.render.html.evidence_section import compliance_section, evidence_section
-from scaffold.cli.render.html.plan_graph import PlanGraph
-from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section
-from scaffold.cli.render.html.timeline import timeline
-from scaffold.core.printable_text import count_of
-from scaffold.core.proof.contract import STRENGTHS
-from scaffold.core.states import Failed, status_of
+from scaffold.pages.evidence_section import compliance_section, evidence_section
+from scaffold.pages.plan_graph import PlanGraph
+from scaffold.pages.run_tables import action_table, attempt_table, cost_section
+from scaffold.pages.timeline import timeline
 from scaffold.views.run_history import RunCosts, RunHistory
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason

@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.components import (
+from scaffold.core.ids import AttemptId
+from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
+from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import STRENGTHS, reasons_of
+from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
+from scaffold.core.states import status_of
+from scaffold.pages.components import (
     MAX_ROWS,
     Element,
     LongTexts,
@@ -19,16 +25,10 @@ from scaffold.cli.render.html.components import (
     section,
     table,
 )
-from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE
-from scaffold.cli.render.status_text import status_reason
-from scaffold.core.ids import AttemptId
-from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
-from scaffold.core.printable_text import count_of
-from scaffold.core.proof.contract import STRENGTHS, reasons_of
-from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
-from scaffold.core.states import status_of
+from scaffold.views.action_notes import status_reason
 from scaffold.views.compliance import CLAIM
 from scaffold.views.run_view import RunView
+from scaffold.views.state_labels import AGREEMENTS, NARRATIVE_EVIDENCE
 from scaffold.views.text_format import clip
 
 ORDER = ("refuted", "stale", *STRENGTHS)

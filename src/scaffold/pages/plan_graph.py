@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.components import Element, Node, References, element, mark_of, scrolling, tone_of
-from scaffold.cli.render.html.layered_layout import Edge, EdgeLine, GraphLayout, Point, Size, layered_layout
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Goal
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import status_of
+from scaffold.pages.components import Element, Node, References, element, mark_of, scrolling, tone_of
+from scaffold.pages.layered_layout import Edge, EdgeLine, GraphLayout, Point, Size, layered_layout
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
