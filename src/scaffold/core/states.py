@@ -85,6 +85,8 @@ INTERRUPTED = "interrupted"
 """Shown for an active run whose owner process is dead. Derived from the owner's liveness, never stored."""
 WAITS_FOR_PREFIX = "waits_for:"
 """Prefix of the `reason` of an action that is blocked until a human decides an inbox item."""
+WAITS_FOR_HUMAN = "waits for a human"
+"""The beginning of the reason of a run that is paused until a human decides items of its inbox."""
 OTHERS_FIRST = Blocked(f"{WAITS_FOR_PREFIX}the other actions, as its share of the budget is used up")
 """An action that goes on once no other one could."""
 Transitions = Mapping[str, frozenset[str]]

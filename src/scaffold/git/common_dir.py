@@ -15,8 +15,13 @@ def find_common_dir(start: Path) -> Path:
     Raises NotInRepository outside of a repository, another RepositoryError if it has no checkout. A repository that git
     would refuse to open is found too: readers only need the path.
     """
-    _, git_dir = _find_checkout(start)
-    return common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
+    return find_checkout(start)[1]
+
+
+def find_checkout(start: Path) -> tuple[Path, Path]:
+    """Return the top folder of the checkout around `start`, and its git directory as `find_common_dir` does."""
+    top, git_dir = _find_checkout(start)
+    return top, common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
 
 
 def find_top(start: Path) -> Path:

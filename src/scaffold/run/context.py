@@ -45,6 +45,11 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """The environment of this process; children get an allow-listed part of it."""
 
     @property
+    def root(self) -> Path:
+        """The top folder of the checkout that the run was started from."""
+        return self.repository.root
+
+    @property
     def redactor(self) -> Redactor:
         """A redactor for the current secrets of this process, the checkout and the user, and for copied ones."""
         # Made anew each time: secrets are added while a run lasts.

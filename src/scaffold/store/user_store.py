@@ -19,6 +19,7 @@ from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations, SeenFileVersions
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
+from scaffold.store.user.repositories import Repositories
 from scaffold.store.user.second_reviewers import Reviewers
 from scaffold.store.user.subagents import Subagents
 from scaffold.store.user.trust_decisions import FolderTrusts, McpApprovals
@@ -54,6 +55,7 @@ class UserStore(BaseStore):
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.reviewers = Reviewers(connection, clock)
+        self.repositories = Repositories(connection, clock)
 
     @classmethod
     def open(

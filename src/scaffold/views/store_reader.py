@@ -11,7 +11,7 @@ from scaffold.core.errors import StoreEmpty, UsageError
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import INTERRUPTED, Active, Cancelled, Paused, Planning, Saved, status_of
-from scaffold.git.common_dir import find_common_dir, find_top
+from scaffold.git.common_dir import find_checkout
 from scaffold.host.process_identity import is_alive
 from scaffold.host.wall_clock import WallClock
 from scaffold.run.projections import projection_places, report_name
@@ -33,12 +33,18 @@ class StoreAccess(Protocol):
         """The time of day."""
         ...
 
+    @property
+    def root(self) -> Path:
+        """The top folder of the checkout."""
+        ...
+
 
 class StoreReader(Struct, frozen=True):
     """A store to read, and the time."""
 
     store: Store
     clock: TimeSource
+    root: Path
     show: Callable[[str], object] | None = None
     """Receives notes for the user; None for programs."""
 
@@ -61,7 +67,8 @@ def store_reader_if_any(
 
     `show` receives a line about a state that someone else made, which can only be read; without it, ForeignState.
     """
-    place = existing_state_location(find_common_dir(cwd), environ)
+    root, common_dir = find_checkout(cwd)
+    place = existing_state_location(common_dir, environ)
     if place is None:
         yield None
         return
@@ -74,7 +81,7 @@ def store_reader_if_any(
     with closing(store):
         if show and store.foreign:
             show(store.foreign)
-        yield StoreReader(store, clock, show)
+        yield StoreReader(store, clock, root, show)
 
 
 def find_run(
@@ -208,6 +215,6 @@ def executing_process(run: Run) -> ProcessIdentity | None:
 
 def find_report(cwd: Path, run_id: RunId) -> Path | None:
     """Return the latest report of a run in the repository around `cwd`; None if there is none."""
-    places = [top / report_name(run_id) for top in projection_places(find_top(cwd), find_common_dir(cwd))]
+    places = [top / report_name(run_id) for top in projection_places(*find_checkout(cwd))]
     found = [(status.st_mtime, place.path) for place in places if place.is_file() and (status := place.status())]
     return max(found)[1] if found else None

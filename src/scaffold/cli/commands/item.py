@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -27,6 +28,7 @@ from scaffold.core.errors import NotInRepository, UsageError
 from scaffold.core.ids import ActionKey
 from scaffold.core.printable_text import count_of, one_line, printable
 from scaffold.core.work_item import DEFAULT_PRIORITY, LAST_PRIORITY, ItemStatus, WorkItem
+from scaffold.git.common_dir import find_top
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.items import Items, moved, ready_items
@@ -290,7 +292,7 @@ def _find_action(store: Store, action: str | None, run: str | None) -> tuple[str
         if run is not None:
             raise UsageError("--run needs an action", "Name it: --action ACTION.")
         return "", ""
-    found = find_run(StoreReader(store, WallClock()), run)
+    found = find_run(StoreReader(store, WallClock(), find_top(Path.cwd())), run)
     if store.actions.by_key(found.id, ActionKey(action)) is None:
         raise UsageError(f"there is no action {quoted(action)} in run {found.id}", "`scaffold tasks` lists them.")
     return found.id, action

@@ -8,6 +8,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
     OTHERS_FIRST,
+    WAITS_FOR_HUMAN,
     Active,
     Blocked,
     Cancelled,
@@ -141,7 +142,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
             awaited = {awaited_inbox_id(action.state) for action in store.actions.for_run(run.id)} - {None}
             open_items = awaited | {*awaiting.values()}
             items = count_of(len(open_items), "item")
-            state = Paused(f"waits for a human: {items}")
+            state = Paused(f"{WAITS_FOR_HUMAN}: {items}")
             _pause_goals(store, run, state)
             store.runs.move(run.id, state, fence=run.fence)
     return waiting

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 from scaffold.core.errors import RunBusy, StaleFence, StoreError
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import Active, Paused, Saved
 from scaffold.host.process_identity import is_alive, own_identity
+from scaffold.host.user_dirs import user_dirs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
+from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.store_reader import is_underway
 
 LEASE_S = 5.0
@@ -40,7 +42,18 @@ def take_over_run(context: RunContext, run_id: RunId, *, restart: bool = False) 
             claim_run(store, run, restart=restart)
         except StaleFence as stale:
             raise RunBusy(f"another process has just taken run {run_id}", "Try again.") from stale
+    _remember_repository(context)
     return require_run(store, run_id)
+
+
+def _remember_repository(context: RunContext) -> None:
+    # Without it, screens of all repositories of the user lack this one until its next run; the work does not suffer.
+    with (
+        suppress(StoreError),
+        closing(UserStore.open(user_database(user_dirs().data), clock=context.clock)) as user,
+        user.transaction(),
+    ):
+        user.repositories.remember(context.repository.common_dir, context.root)
 
 
 def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:

@@ -13,8 +13,9 @@ from msgspec.json import encode
 
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
-from scaffold.core.ids import ActionId, AttemptId, RunId
+from scaffold.core.ids import ActionId, ActionKey, AttemptId, RunId
 from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict, ProcessIdentity
+from scaffold.core.states import blocked_on_inbox
 from scaffold.store.driver.columns import OBJECT, OWNER, TimeSource, format_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.row_errors import illegal_transition
@@ -31,6 +32,10 @@ ADD_ASKER = "INSERT INTO inbox_asker (item_id, action_id) VALUES (:item_id, :act
 ASKERS = """
 SELECT action.id, action.goal_id FROM inbox_asker JOIN action ON action.id = inbox_asker.action_id
 WHERE inbox_asker.item_id = :item_id
+"""
+REQUESTERS = """
+SELECT key FROM action WHERE run_id = :run_id AND (id = :action_id OR (status = 'blocked' AND reason = :reason))
+ORDER BY CASE WHEN id = :action_id THEN 0 ELSE 1 END, position
 """
 GET = "SELECT * FROM inbox WHERE id = :id"
 FIND_OPEN = "SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint AND state = 'open'"
@@ -119,7 +124,7 @@ class Inbox(RunTableGateway):
         """
         # First, or the item would be merged with an open one that has expired and that no human can decide any more.
         self.expire(item.run_id)
-        fingerprint = _item_fingerprint(item)
+        fingerprint = item_hash(item)
         same = self._connection.row(FIND_OPEN, run_id=item.run_id, fingerprint=fingerprint)
         if same is None:
             columns = struct_columns(item, detail=OBJECT.write(item.detail))
@@ -146,9 +151,7 @@ class Inbox(RunTableGateway):
 
         A decision about one call does not apply if its id is among `used`.
         """
-        found = self._connection.rows(
-            DECIDED, run_id=asked.run_id, fingerprint=_item_fingerprint(asked), now=self._now_text()
-        )
+        found = self._connection.rows(DECIDED, run_id=asked.run_id, fingerprint=item_hash(asked), now=self._now_text())
         decided = (item for item in map(self._read_item, found) if item.scope != "call" or item.id not in used)
         return next((item for item in decided if self._applies_to(item, asked)), None)
 
@@ -183,6 +186,14 @@ class Inbox(RunTableGateway):
     def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
         """Return the run's open items."""
         return tuple(map(self._read_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=self._now_text())))
+
+    def requesters(self, item: InboxItem) -> tuple[ActionKey, ...]:
+        """Return the actions that need a decision about the item: the one that asked, then those that wait for it."""
+        state = blocked_on_inbox(item.id)
+        found = self._connection.rows(
+            REQUESTERS, run_id=item.run_id, action_id=item.action_id or "", reason=state.reason
+        )
+        return tuple(ActionKey(row["key"]) for row in found)
 
     def show(self, item_id: str, text: str) -> None:
         """Store what is shown with an open item besides its detail: too long to be part of what a decision is about."""
@@ -306,6 +317,6 @@ class Inbox(RunTableGateway):
                 assert_never(decided.scope)
 
 
-def _item_fingerprint(item: InboxItem) -> str:
-    # Exactly what a human decides about.
+def item_hash(item: InboxItem) -> str:
+    """Return the SHA-256, in hex, of exactly what a human decides about: kind, text and detail."""
     return hashlib.sha256(encode([item.kind, item.text, item.detail], order="sorted")).hexdigest()

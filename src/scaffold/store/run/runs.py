@@ -31,6 +31,13 @@ LATEST = "SELECT * FROM run ORDER BY touched DESC, position DESC LIMIT 1"
 UNDERWAY = """
 SELECT * FROM run WHERE status IN ('planning', 'active') OR waits_for <> '' ORDER BY touched DESC, position DESC
 """
+# A completed one has work to take only if something has landed.
+UNSETTLED = """
+SELECT * FROM run
+WHERE status IN ('planning', 'active', 'saved', 'paused', 'failed')
+   OR (status = 'completed' AND EXISTS (SELECT 1 FROM intent WHERE intent.run_id = run.id AND intent.status = 'done'))
+ORDER BY updated_at, position
+"""
 # One that was only saved has not started.
 WITH_METHOD = """
 SELECT * FROM run
@@ -121,6 +128,13 @@ class Runs(RunTableGateway):
     def underway(self) -> tuple[Run, ...]:
         """Return the runs that are in progress, or were when their owner died; the one touched last comes first."""
         return tuple(map(_read_run, self._connection.rows(UNDERWAY)))
+
+    def unsettled(self) -> tuple[Run, ...]:
+        """Return the runs that a human may have to decide about, the one changed last at the end.
+
+        They are in progress, saved, paused, failed, or completed with work that may not have been taken.
+        """
+        return tuple(map(_read_run, self._connection.rows(UNSETTLED)))
 
     def with_method(self, method: str) -> tuple[Run, ...]:
         """Return the runs that have started and have a compound with this method, newest first."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, RunId
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Run
 from scaffold.core.states import Completed
@@ -20,6 +20,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.store.database import Store
 from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunSummary, RunView, Taken, TakingOrder
+from scaffold.views.waiting import WaitingEntry
 
 
 async def read_taken(git: Git, store: Store, run: Run) -> Taken:
@@ -73,6 +74,28 @@ def runs_with_taken_in(folder: Path, store: Store, listed: Sequence[ListedRun]) 
         _moves_there(Git(folder, environ=os.environ), [move for each in recorded.values() for move in each])
     )
     return tuple(replace(each, taken=any(move.id in there for move in recorded[each.id])) for each in listed)
+
+
+async def drop_taken(git: Git, store: Store, entries: Sequence[WaitingEntry]) -> tuple[WaitingEntry, ...]:
+    """Return the entries without finished runs whose work the base branch has, or whose session branch is gone.
+
+    However the work got there. Git is asked only if there is a finished run; each branch is asked about once.
+    """
+    runs = [run for each in entries if each.kind == "finished" and (run := store.runs.get(RunId(each.id)))]
+    tips = {run.id: await refs.resolve(git, run.session_ref) for run in runs}
+    landed = {run.id: intent.new for run in runs if (intent := store.intents.last_done(run.id))}
+    over = {run_id for run_id, tip in tips.items() if tip is None}
+    for branch in {run.base_branch for run in runs} - {None}:
+        tip = await refs.resolve(git, f"refs/heads/{branch}")
+        here = [run.id for run in runs if run.base_branch == branch]
+        has = await contained(git, {landed[each] for each in here}, tip) if tip else frozenset()
+        over.update(each for each in here if landed[each] in has)
+    return tuple(each for each in entries if each.kind != "finished" or each.run not in over)
+
+
+def drop_taken_in(folder: Path, store: Store, entries: Sequence[WaitingEntry]) -> tuple[WaitingEntry, ...]:
+    """Return as `drop_taken`, for the repository around `folder`, without a running event loop."""
+    return run_async(drop_taken(Git(folder, environ=os.environ), store, entries))
 
 
 async def _moves_there(git: Git, moves: Sequence[BranchMove]) -> frozenset[str]:
