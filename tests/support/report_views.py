@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from builders import THEN, a_goal, a_run
@@ -11,6 +12,7 @@ from scaffold.core.states import status_of
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.run_history import PhaseSpan, RunHistory
 from scaffold.views.run_view import ChildProgress, GoalProgress, RunSummary, RunView
+from scaffold.views.waiting import item_entry
 
 PHASES = (("queued", 2), ("workspace", 3), ("executing", 40), ("verifying", 15), ("candidate", 4), ("landing", 1))
 
@@ -42,7 +44,10 @@ def a_view(
         goals=tuple(_progress(goal, by_goal[goal.id]) for goal in goals),
         turns=(),
         agents=(),
-        inbox=tuple(inbox),
+        waiting=tuple(
+            item_entry(item, tuple(each.key for each in actions if each.id == item.action_id), Path("/somewhere/shop"))
+            for item in inbox
+        ),
         is_live=False,
     )
     return RunView(

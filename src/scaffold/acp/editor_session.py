@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from acp import schema
@@ -23,8 +25,9 @@ from scaffold.acp.prompt_content import PromptContent, read_prompt
 from scaffold.acp.session_updates import SessionUpdates, replayed
 from scaffold.acp.tool_calls import Content, ToolCalls, call_kind, call_title
 from scaffold.agent.agent_spec import TurnResult
-from scaffold.core.errors import ScaffoldError, TurnLimitExceeded, UsageError
+from scaffold.core.errors import NotInRepository, ScaffoldError, TurnLimitExceeded, UsageError
 from scaffold.host.clock import SystemClock
+from scaffold.host.wall_clock import WallClock
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion, DenyBecause
@@ -37,11 +40,15 @@ from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import SessionObserver
 from scaffold.session.slash.prompt_commands import all_commands
 from scaffold.session.slash.queries import parse_effort
-from scaffold.session.slash.syntax import COMMANDS, AgentCommand, CommandSyntax, parse_slash
+from scaffold.session.slash.syntax import COMMANDS, AgentCommand, CommandSyntax, ShowText, parse_slash
 from scaffold.session.slash_commands import run_slash_command
 from scaffold.session.working_tree import bound_lines
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
+from scaffold.views.changes.taken_work import without_taken
+from scaffold.views.store_reader import store_reader_if_any
+from scaffold.views.waiting import waiting_lines
+from scaffold.views.waiting_of_user import read_waiting_here
 
 ALLOW, ALWAYS, EDITS, DENY = "allow", "always", "edits", "deny"
 INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
@@ -193,7 +200,13 @@ class EditorSession:
 
     @property
     def _available_commands(self) -> tuple[CommandSyntax, ...]:
-        return all_commands(self.setup.options.extensions.commands, OFFERED_COMMANDS)
+        inbox = CommandSyntax(
+            name="inbox",
+            words="",
+            summary="what waits for you in this repository, and the commands that decide it",
+            read=lambda words: None if words else ShowText(partial(_inbox_text, self.setup.options.cwd)),
+        )
+        return all_commands(self.setup.options.extensions.commands, (*OFFERED_COMMANDS, inbox))
 
     def _post_mode(self) -> None:
         # The agent changes its mode with a tool, the user with a command.
@@ -261,6 +274,17 @@ class EditorSession:
     def _request_error(self, error: ScaffoldError) -> RequestError:
         code = INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR
         return RequestError(code, self._redactor.clean(error.in_full))
+
+
+async def _inbox_text(cwd: Path) -> str:
+    clock = WallClock()
+    try:
+        with store_reader_if_any(cwd, os.environ) as reader:
+            entries = read_waiting_here(reader, clock)
+    except NotInRepository:
+        entries = read_waiting_here(None, clock)
+    lines = waiting_lines(await without_taken(entries), clock.now())
+    return "\n".join(lines) or "Nothing is waiting for you."
 
 
 def available_command(syntax: CommandSyntax) -> schema.AvailableCommand:

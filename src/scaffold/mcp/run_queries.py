@@ -1,5 +1,6 @@
 """Read the repository's runs as JSON; each call opens and closes the store."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,13 +10,17 @@ from typing import Any
 
 import msgspec
 
-from scaffold.core.model import InboxItem, Run
+from scaffold.core.model import Run
 from scaffold.core.states import reason_of, status_of
+from scaffold.host.wall_clock import WallClock
+from scaffold.views.changes.taken_work import without_taken
 from scaffold.views.name_lookup import find_action, find_goal
 from scaffold.views.run_json import Json, action_json, agent_json, fact_json, run_json
 from scaffold.views.run_list import read_runs
-from scaffold.views.run_view import RunSummary, decision_commands, read_run_view, read_summary
+from scaffold.views.run_view import RunSummary, read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
+from scaffold.views.waiting import WaitingEntry, entry_json
+from scaffold.views.waiting_of_user import read_waiting_here
 
 MAX_RUNS = 50  # in one answer, which a model reads
 MAX_ACTIONS = 100  # in one answer; `offset` gets the others
@@ -51,7 +56,7 @@ def summary_json(summary: RunSummary) -> Json:
         "run": {**run_json(summary), "is_live": summary.is_live, "ending": summary.ending or None},
         "goals": [msgspec.to_builtins(goal) for goal in summary.goals],
         "agents": [agent_json(row) for row in summary.agents],
-        "inbox": [item_json(item) for item in summary.inbox],
+        "inbox": [item_json(entry) for entry in summary.waiting],
     }
     return plain(value)
 
@@ -115,17 +120,22 @@ def evidence_json(cwd: Path, name: str | None, goal: str | None) -> Json:
     return plain({"run": run.id, "status": view.status, "goals": goals})
 
 
-def inbox_json(cwd: Path) -> Json:
-    """Return the open items of the inbox, oldest first."""
-    with store_reader_if_any(cwd, os.environ) as reader:
-        items: Sequence[InboxItem] = () if reader is None else reader.store.inbox.open()
-    return plain({"inbox": [item_json(item) for item in items]})
+async def inbox_json(cwd: Path) -> Json:
+    """Return what waits for a human, oldest first: all of it, and the open items of the inbox in full."""
+
+    def read() -> Sequence[WaitingEntry]:
+        with store_reader_if_any(cwd, os.environ) as reader:
+            return read_waiting_here(reader, WallClock())
+
+    entries, now = await without_taken(await asyncio.to_thread(read)), WallClock().now()
+    items = [item_json(entry) for entry in entries if entry.item is not None]
+    return plain({"inbox": items, "waiting": [entry_json(entry, now) for entry in entries]})
 
 
-def item_json(item: InboxItem) -> Json:
-    """Return an item of the inbox, with the commands that decide it at a terminal."""
+def item_json(entry: WaitingEntry) -> Json:
+    """Return the inbox item of an entry, with the commands that decide it at a terminal."""
     names = ("id", "run_id", "kind", "state", "text", "detail", "created_at", "expires_at")
-    return {**{name: getattr(item, name) for name in names}, "decide_with": list(decision_commands(item))}
+    return {**{name: getattr(entry.item, name) for name in names}, "decide_with": list(entry.commands)}
 
 
 def read_run_and_summary(cwd: Path, name: str | None) -> tuple[Run, RunSummary]:

@@ -1,7 +1,7 @@
 """The server of the protocol: both eras, tools with consent, resources, and runs as tasks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ TEMPLATES = (
     ("scaffold://runs/{run}/evidence", "evidence", "The facts of a run with their evidence, and what is missing."),
 )
 
-_FIXED: Mapping[str, Callable[[Path], Json]] = {"runs": runs_json, "inbox": inbox_json}
 NAME = "scaffold"
 JSON_TYPE = "application/json"
 Context = ServerRequestContext[Any, Any]
@@ -138,7 +137,7 @@ class RunServer:
         """Return a resource as JSON."""
         uri = str(params.uri)
         try:
-            found = await asyncio.to_thread(_read_resource, self._place.cwd, uri)
+            found = await _read_resource(self._place.cwd, uri)
         except ScaffoldError as error:
             raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full), {"uri": uri}) from error
         text = msgspec.json.encode(self._clean_all(found)).decode()
@@ -236,13 +235,16 @@ def wire_tool(tool: ServedTool) -> mcp_types.Tool:
     )
 
 
-def _read_resource(cwd: Path, uri: str) -> Json:
+async def _read_resource(cwd: Path, uri: str) -> Json:
+    # In threads: SQLite would block the server.
     match uri.removeprefix(SCHEME).split("/") if uri.startswith(SCHEME) else []:
-        case [name] if name in _FIXED:
-            return _FIXED[name](cwd)
+        case ["inbox"]:
+            return await inbox_json(cwd)
+        case ["runs"]:
+            return await asyncio.to_thread(runs_json, cwd)
         case ["runs", run] if run:
-            return run_status_json(cwd, run)
+            return await asyncio.to_thread(run_status_json, cwd, run)
         case ["runs", run, "evidence"] if run:
-            return evidence_json(cwd, run, None)
+            return await asyncio.to_thread(evidence_json, cwd, run, None)
     known = ", ".join(uri for uri, *_ in (*RESOURCES, *TEMPLATES))
     raise UsageError(f"there is no resource `{uri}`", f"There are {known}.")

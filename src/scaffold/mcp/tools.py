@@ -267,9 +267,10 @@ TOOLS: tuple[ServedTool, ...] = (
     ServedTool(
         name="list_inbox",
         title="Inbox",
-        about="List what waits for a human. Approvals are given at a terminal only, with the commands shown.",
+        about="List what waits for a human, oldest first: items of the inbox, and runs that only a human gets on. "
+        "Approvals are given at a terminal only, with the commands shown.",
         arguments=NoArguments,
-        run=_reads(lambda cwd, _: run_queries.inbox_json(cwd)),
+        run=lambda place, _args, _call: run_queries.inbox_json(place.cwd),
     ),
     ServedTool(
         name="wait_for_run",

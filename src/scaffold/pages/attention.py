@@ -22,7 +22,7 @@ from scaffold.pages.components import (
 from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.next_commands import next_commands
 from scaffold.views.run_history import RunHistory
-from scaffold.views.run_view import RunView, decision_commands
+from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import STATE_BY_OUTCOME
 from scaffold.views.text_format import clip
 
@@ -32,16 +32,14 @@ MAX_FAILED = 200
 
 def inbox_section(view: RunView) -> Node:
     """Return the items that wait for a human, with the commands that decide them; None without any."""
-    items = view.summary.inbox
-    if not items:
+    if not view.summary.waiting:
         return None
     cards = []
-    for item in items[:MAX_ROWS]:
-        asks = next(iter(view.requesters[item.id]), "the run")
-        kind = element("span", item.kind, class_="badge wait")
-        title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
-        commands = [element("li", element("code", command)) for command in decision_commands(item)]
-        asked = block(mark_lookalikes(item.text))
+    for entry in view.summary.waiting[:MAX_ROWS]:
+        kind = element("span", entry.kind, class_="badge wait")
+        title = element("p", kind, " ", element("code", entry.id), f" of {entry.who}, ", moment(entry.since))
+        commands = [element("li", element("code", command)) for command in entry.commands]
+        asked = block(mark_lookalikes(entry.text))
         cards.append(element("div", title, asked, element("ul", *commands, class_="commands"), class_="card wait"))
     return section("inbox", "Waits for you", *cards, note="Work that does not depend on these continues.")
 

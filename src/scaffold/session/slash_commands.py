@@ -117,7 +117,8 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
         case ShowModels() | ManageMemory() | ShowPlugins() | ManageServers():
             return SlashReply(await _asked_text(command, target, width))
         case ShowText(text=text):
-            return SlashReply(text())
+            said = text()
+            return SlashReply(said if isinstance(said, str) else await said)
         case SwitchModel() | SwitchMode() | SwitchEffort():
             return SlashReply(await _switch_setting(command, target), "notice")
         case Resume(conversation=""):

@@ -16,7 +16,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
     named, of = (f" {view.run.id}", f" --run {view.run.id}") if lasting else ("", "")
     run, failed = view.run, failed_actions(view)
     hints = {f"scaffold logs {quote(action.key)}{of}": "what its agents said and did" for action in failed[:2]}
-    if view.summary.inbox:
+    if view.summary.waiting:
         hints = {"scaffold inbox": "what is waiting for you, in full"} | hints
     hints |= {f"scaffold contract {quote(action.key)}{of}": "its checks and their results" for action in failed[:1]}
     aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from scaffold.core.change_approval import subject_of
-from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
+from scaffold.core.ids import ActionId, Assertion, AttemptId, GoalId
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import (
@@ -32,7 +32,6 @@ from scaffold.host.process_identity import has_exited
 from scaffold.host.startup import importing
 from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
-from scaffold.plan.failures.answers import CHOICES
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collision_board import held_back_actions
@@ -50,9 +49,7 @@ from scaffold.views.agent_list import (
 from scaffold.views.compliance import Compliance, read_compliance
 from scaffold.views.state_labels import ending_note
 from scaffold.views.store_reader import StoreAccess, display_status, is_executed
-
-RequestersByItem = Mapping[str, Sequence[ActionKey]]
-"""The actions that need each inbox item, by its id; the one that asked comes first."""
+from scaffold.views.waiting import WaitingEntry, read_items
 
 
 class GoalProgress(Struct, frozen=True):
@@ -96,12 +93,17 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """The open turns of the planner and of supervisors' agents."""
     agents: tuple[AgentRow, ...]
     """A row for each process and each agent, the owner first."""
-    inbox: tuple[InboxItem, ...]
-    """Open items, oldest first."""
+    waiting: tuple[WaitingEntry, ...]
+    """The open items of the inbox, oldest first; whether the run itself waits for a human is its status."""
     is_live: bool
     """Whether a living process owns the run."""
     taken: Taken = Taken()
     """What the user has of its work; empty until `views/changes/taken_work.py` has asked git."""
+
+    @property
+    def inbox(self) -> tuple[InboxItem, ...]:
+        """Return the open items, oldest first."""
+        return tuple(entry.item for entry in self.waiting if entry.item is not None)
 
     @property
     def waits_for(self) -> str:
@@ -204,11 +206,6 @@ class RunView(Struct, frozen=True, kw_only=True):
         return self.summary.taken.whole
 
     @property
-    def requesters(self) -> RequestersByItem:
-        """Return which actions need each open inbox item."""
-        return requesters_by_item(self.summary.inbox, self.actions)
-
-    @property
     def landing_backlog(self) -> int:
         """Return the number of candidates that keep ready work from starting; 0 if landing keeps up."""
         agents, taken = self.run.agents, sum(self.slots_taken.values())
@@ -291,28 +288,6 @@ def read_processes(reader: StoreAccess, run: Run) -> tuple[AgentRow, ...]:
     return tuple(structs.replace(row, since=since) if row.role == ORCHESTRATOR else row for row in rows)
 
 
-def requesters_by_item(items: Sequence[InboxItem], actions: Sequence[Action]) -> RequestersByItem:
-    """Return which of `actions` need each item: the one that asked, then those that wait for it."""
-    keys = {action.id: action.key for action in actions}
-    found: dict[str, list[ActionKey]] = {
-        item.id: [keys[item.action_id]] if item.action_id in keys else [] for item in items
-    }
-    for action in actions:
-        item_id = awaited_inbox_id(action.state)
-        if item_id in found and action.key not in found[item_id]:
-            found[item_id].append(action.key)
-    return found
-
-
-def decision_commands(item: InboxItem) -> tuple[str, ...]:
-    """Return the commands that decide an item."""
-    if item.kind == "approval":
-        return f"scaffold approve {item.id}", f"scaffold reject {item.id}"
-    if choices := item.detail.get(CHOICES):
-        return tuple(f"scaffold answer {item.id} {word}" for word in choices)
-    return (f"scaffold answer {item.id} TEXT",)
-
-
 def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
     store = reader.store
     run = store.runs.get(run.id) or run
@@ -344,7 +319,7 @@ def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
         ),
         turns=turns,
         agents=tuple(agent_rows(store, open_work)),
-        inbox=inbox,
+        waiting=read_items(reader, inbox),
         is_live=is_executed(run),
     )
 

@@ -1,33 +1,28 @@
 """What waits for a human: one list for every interface, oldest first, with the same words and ages.
 
-Read from the store alone. Whether finished work was taken is known to git: `views/changes/taken_work.py` drops from
-the list what the user has.
+Here is what a repository's store says; `waiting_of_user.py` adds what only git and the user's own database know.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from shlex import quote
-from typing import Literal
+from typing import Any, Literal, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.change_approval import subject_of
-from scaffold.core.errors import ScaffoldError, StoreEmpty
-from scaffold.core.ids import ActionKey, RunId
-from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
+from scaffold.core.ids import ActionKey, Commit, RunId
+from scaffold.core.knowledge import Chunk
 from scaffold.core.model import InboxItem, Run
-from scaffold.core.printable_text import join_limited, one_line
-from scaffold.core.states import INTERRUPTED, WAITS_FOR_HUMAN, Completed, Failed, Paused, Saved, reason_of
+from scaffold.core.printable_text import join_limited, one_line, printable
+from scaffold.core.states import WAITS_FOR_HUMAN, Active, Cancelled, Completed, Failed, Paused, Planning, Saved
 from scaffold.plan.failures.answers import CHOICES
 from scaffold.run.failures.soft_timeouts import is_about_soft_timeout
-from scaffold.store.database import Store
-from scaffold.store.driver.columns import TimeSource
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.store.spending.run_budget import budget_use
-from scaffold.store.user_store import UserStore
-from scaffold.views.store_reader import StoreAccess, display_status, is_executed, store_reader_if_any
+from scaffold.views.lookalikes import mark_lookalikes
+from scaffold.views.store_reader import StoreAccess, is_executed, is_interrupted
 from scaffold.views.text_format import ago
 
 WaitingKind = Literal[
@@ -37,8 +32,15 @@ WaitingKind = Literal[
 failed | whose work is not taken | what an agent noted about the user."""
 ANY_TEXT = "TEXT"
 """The choice of a question that takes any answer."""
-MOST_MEMORIES = 20
-UNCONFIRMED = ChunkFilter(states=("unconfirmed",))
+
+
+class FinishedWork(Struct, frozen=True, kw_only=True):
+    """What a completed run landed: git knows whether it was taken."""
+
+    session_ref: str
+    base_branch: str | None
+    landed: Commit
+    """The last commit that landed."""
 
 
 class WaitingEntry(Struct, frozen=True, kw_only=True):
@@ -65,6 +67,7 @@ class WaitingEntry(Struct, frozen=True, kw_only=True):
     """For an item of the inbox: the SHA-256 of all that a decision is about; a change of any of it is another item."""
     item: InboxItem | None = None
     memory: Chunk | None = None
+    work: FinishedWork | None = None
 
     @property
     def who(self) -> str:
@@ -86,13 +89,6 @@ class WaitingEntry(Struct, frozen=True, kw_only=True):
         return ago(max(timedelta(), now - self.since))
 
 
-class UnreadRepository(Struct, frozen=True):
-    """A repository of the user whose state could not be read, with the reason."""
-
-    repository: Path
-    why: str
-
-
 def read_waiting(reader: StoreAccess, run: Run | None = None) -> tuple[WaitingEntry, ...]:
     """Return what waits in the repository, or in one run, oldest first.
 
@@ -102,34 +98,19 @@ def read_waiting(reader: StoreAccess, run: Run | None = None) -> tuple[WaitingEn
     store = reader.store
     with store.snapshot():
         items = store.inbox.open() if run is None else store.inbox.open_of_run(run.id)
-        asked = tuple(item_entry(store, item, reader.root) for item in items)
         runs = store.runs.unsettled() if run is None else (store.runs.get(run.id) or run,)
         asking = {item.run_id for item in items}
-        entries = [*asked, *(_run_entries(reader, runs, asking))]
+        entries = [*read_items(reader, items), *(_run_entries(reader, runs, asking))]
     return tuple(sorted(entries, key=lambda entry: entry.since))
 
 
-def read_waiting_of_user(
-    repositories: Iterable[Path], environ: Mapping[str, str]
-) -> tuple[tuple[WaitingEntry, ...], tuple[UnreadRepository, ...]]:
-    """Return what waits in all these repositories, oldest first, and those that could not be read.
-
-    One whose folder is gone has nothing that could be decided.
-    """
-    entries, unread = list[WaitingEntry](), list[UnreadRepository]()
-    for repository in repositories:
-        try:
-            with store_reader_if_any(repository, environ) as reader:
-                entries += read_waiting(reader) if reader else ()
-        except ScaffoldError as error:
-            if repository.is_dir():
-                unread.append(UnreadRepository(repository, error.what))
-    return tuple(sorted(entries, key=lambda entry: entry.since)), tuple(unread)
+def read_items(reader: StoreAccess, items: Iterable[InboxItem]) -> tuple[WaitingEntry, ...]:
+    """Return the entries of these inbox items, in any state, in their order."""
+    return tuple(item_entry(item, reader.store.inbox.requesters(item), reader.root) for item in items)
 
 
-def item_entry(store: Store, item: InboxItem, repository: Path | None) -> WaitingEntry:
-    """Return the entry of an inbox item, in any state."""
-    asks = store.inbox.requesters(item)
+def item_entry(item: InboxItem, asks: tuple[ActionKey, ...], repository: Path) -> WaitingEntry:
+    """Return the entry of an inbox item; `asks` are the actions that need the decision."""
     return WaitingEntry(
         kind=item.kind,
         id=item.id,
@@ -153,6 +134,29 @@ def item_choices(item: InboxItem) -> Mapping[str, str]:
     return {word: f"scaffold answer {item.id} {word}" for word in words}
 
 
+def entry_json(entry: WaitingEntry, now: datetime) -> dict[str, Any]:
+    """Return an entry as every interface for programs shows it."""
+    return {
+        **{name: getattr(entry, name) for name in ("kind", "id", "run")},
+        "repository": entry.repository and str(entry.repository),
+        "who": entry.who,
+        "actions": [*entry.asks],
+        "text": entry.text,
+        "since": entry.since,
+        "age": entry.age(now),
+        "holds_up": entry.holds_up,
+        "choices": dict(entry.choices),
+        "binds": entry.binds or None,
+    }
+
+
+def waiting_lines(entries: Iterable[WaitingEntry], now: datetime) -> Iterator[str]:
+    """Yield two lines of plain text an entry: what waits, and the commands that decide it; safe to print."""
+    for entry in entries:
+        yield mark_lookalikes(printable(f"{entry.kind} {entry.id}, {entry.age(now)}: {entry.line}"))
+        yield f"    {' | '.join(entry.commands)}"
+
+
 def _held_up(item: InboxItem, asks: Sequence[ActionKey]) -> str:
     if is_about_soft_timeout(item):
         return "nothing: the attempt goes on until its time is over"
@@ -165,80 +169,55 @@ def _run_entries(reader: StoreAccess, runs: Iterable[Run], asking: set[RunId]) -
     for run in runs:
         # Whoever decides the items of such a run has decided about the run.
         stands_for_items = isinstance(run.state, Paused) and run.state.reason.startswith(WAITS_FOR_HUMAN)
-        if is_executed(run) or (stands_for_items and run.id in asking):
-            continue
-        found = _run_state(reader, run)
-        if found is not None:
-            kind, text, holds_up, choices = found
-            yield WaitingEntry(
-                kind=kind,
-                id=run.id,
-                run=run.id,
-                repository=reader.root,
-                text=text,
-                since=run.updated_at,
-                holds_up=holds_up,
-                choices=choices,
-            )
+        if not is_executed(run) and not (stands_for_items and run.id in asking) and (found := _run_entry(reader, run)):
+            yield found
 
 
-def _run_state(reader: StoreAccess, run: Run) -> tuple[WaitingKind, str, str, Mapping[str, str]] | None:
-    """Return (kind, words, what it holds up, choices) of a run that nobody executes; None if it needs no one."""
-    store, name = reader.store, f"run {run.id}"
+def _run_entry(reader: StoreAccess, run: Run) -> WaitingEntry | None:
+    """Return the entry of a run that no process executes; None if it needs no one."""
     resume, cancel = {"resume": f"scaffold resume {run.id}"}, {"cancel": f"scaffold cancel {run.id}"}
     match run.state:
         case Saved():
-            return "saved", f"{name} is saved, and nobody agreed to it: {run.request}", "all of it", resume | cancel
+            text = f"run {run.id} is saved, and nobody agreed to it: {run.request}"
+            return _about_run(reader, run, "saved", text, resume | cancel)
         case Failed(reason=reason):
             retry = {"retry": f"scaffold retry {run.id}"}
-            return "failed", f"{name} failed: {reason}", "what it did not reach", retry | cancel
+            return _about_run(reader, run, "failed", f"run {run.id} failed: {reason}", retry | cancel)
         case Completed():
-            return _finished_run(store, run)
-        case Paused(reason=reason) if display_status(run) != INTERRUPTED:
-            use = budget_use(store, run)
-            more = {"resume": f"scaffold resume {run.id} {use.more}"} if use.reached else {}
-            return "paused", f"{name} is paused: {reason}", "all of it", resume | more | cancel
-        case _ if display_status(run) == INTERRUPTED:
-            why = reason_of(run.state)
-            text = f"{name} is interrupted: the process that executed it is gone{f' ({why})' if why else ''}"
-            return "interrupted", text, "all of it", resume | cancel
-        case _:
+            return _finished_run(reader, run)
+        case Cancelled():
             return None
+        case Paused(reason=reason) if not is_interrupted(run):
+            use = budget_use(reader.store, run)
+            more = {"resume": f"scaffold resume {run.id} {use.more}"} if use.reached else resume
+            return _about_run(reader, run, "paused", f"run {run.id} is paused: {reason}", more | cancel)
+        case Planning() | Active() | Paused():
+            text = f"run {run.id} is interrupted: the process that executed it is gone"
+            return _about_run(reader, run, "interrupted", text, resume | cancel)
+        case _:
+            assert_never(run.state)
 
 
-def _finished_run(store: Store, run: Run) -> tuple[WaitingKind, str, str, Mapping[str, str]] | None:
-    landed = store.intents.last_done(run.id)
-    moves = store.branch_moves.done_of_run(run.id)
+def _about_run(reader: StoreAccess, run: Run, kind: WaitingKind, text: str, choices: Mapping[str, str]) -> WaitingEntry:
+    return WaitingEntry(
+        kind=kind,
+        id=run.id,
+        run=run.id,
+        repository=reader.root,
+        text=text,
+        since=run.updated_at,
+        holds_up="what it has not reached",
+        choices=choices,
+    )
+
+
+def _finished_run(reader: StoreAccess, run: Run) -> WaitingEntry | None:
+    landed = reader.store.intents.last_done(run.id)
+    moves = reader.store.branch_moves.done_of_run(run.id)
     if landed is None or any(move.takes_work and move.action_id is None and move.head == landed.new for move in moves):
         return None
     take = f"scaffold land {run.id}" if run.base_branch else f"git merge --ff-only {quote(run.session_branch)}"
-    where = run.base_branch or "your checkout"
     text = f"run {run.id} is completed, and its work is not taken: {run.request}"
-    return "finished", text, f"{where} does not have it", {"review": f"scaffold review {run.id}", "land": take}
-
-
-def read_memories(path: Path, clock: TimeSource) -> tuple[WaitingEntry, ...]:
-    """Return what agents have noted about the user, and nobody has confirmed; `path` is the user's database."""
-    if not path.exists():
-        return ()
-    try:
-        with closing(UserStore.open(path, clock=clock, create=False)) as user:
-            noted = user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_MEMORIES)
-    except StoreEmpty:
-        return ()
-    return tuple(sorted(map(_memory_entry, noted), key=lambda entry: entry.since))
-
-
-def _memory_entry(chunk: Chunk) -> WaitingEntry:
-    folder = chunk.meta.get(NOTED_IN, "another folder")
-    return WaitingEntry(
-        kind="memory",
-        id=chunk.id,
-        run=None,
-        repository=None,
-        text=chunk.text,
-        since=chunk.created_at,
-        holds_up=f"its use outside of {folder}",
-        choices={word: f"scaffold memory {word} {chunk.id}" for word in ("confirm", "forget")},
-        memory=chunk,
-    )
+    entry = _about_run(reader, run, "finished", text, {"review": f"scaffold review {run.id}", "land": take})
+    work = FinishedWork(session_ref=run.session_ref, base_branch=run.base_branch, landed=landed.new)
+    return structs.replace(entry, holds_up=f"nothing: {run.base_branch or 'your branch'} lacks it", work=work)

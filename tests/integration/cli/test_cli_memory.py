@@ -135,7 +135,7 @@ def test_the_inbox_shows_what_was_noted_about_the_user_until_it_is_decided(scaff
     assert [(each["source"], Path(each["noted_in"]).name) for each in waiting] == [("file:notes.md", ".git")] * 2
     first, second = (each["id"] for each in waiting)
     shown = scaffold("inbox")
-    assert f"scaffold memory confirm {first} | scaffold memory forget {first}" in shown.out
+    assert f"  scaffold memory confirm {first}\n  scaffold memory forget {first}" in shown.out
     assert "\x1b" not in shown.out
     assert "unconfirmed" not in scaffold("memory", "confirm", first).out
     assert scaffold("memory", "confirm", first, "nothing").code == 64

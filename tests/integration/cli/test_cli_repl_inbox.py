@@ -25,12 +25,12 @@ async def waiting(harness, kind, detail, **fields):
 async def test_a_question_is_shown_with_its_kind_and_answered(harness):
     """AL-17, BX-13: inline."""
     item = await waiting(harness, "question", {"question": "Which word?", "options": ["one"], "kind": "confirming"})
-    shown = inbox_text(harness.context)
+    shown = await inbox_text(harness.context)
     assert f"question (confirming) {item.id}: a" in shown
     assert "/answer ID TEXT" in shown
     assert decide(harness.context, "answer", [item.id, "the", "first"]) == f"answered {item.id}: Which word?"
     assert harness.store.inbox.get(item.id).answer == "the first"
-    assert inbox_text(harness.context) == NOTHING
+    assert await inbox_text(harness.context) == NOTHING
 
 
 @pytest.mark.parametrize(("word", "state"), [("approve", "approved"), ("reject", "rejected")])

@@ -15,9 +15,10 @@ from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.run.context import RunContext
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.store.user_store import UserStore, user_database
-from scaffold.views.changes.taken_work import drop_taken_in
+from scaffold.views.changes.taken_work import without_taken_now
 from scaffold.views.store_reader import StoreReader
-from scaffold.views.waiting import read_waiting, read_waiting_of_user
+from scaffold.views.waiting import read_waiting
+from scaffold.views.waiting_of_user import read_waiting_everywhere, read_waiting_here
 
 GONE = ProcessIdentity(2**22 + 7, "long ago", "boot")
 KINDS = ("saved", "failed", "finished", "paused", "interrupted", "approval", "question")
@@ -106,7 +107,7 @@ def test_finished_work_waits_until_git_has_it_or_its_branch_is_gone(
     root = context.root
 
     def kinds() -> list[str]:
-        return [each.kind for each in drop_taken_in(root, context.store, read_waiting(reader_of(context)))]
+        return [each.kind for each in without_taken_now(read_waiting_here(reader_of(context), WallClock()))]
 
     assert "finished" in kinds()
     branch = context.store.runs.get(everything["finished"]).session_branch
@@ -136,7 +137,7 @@ def test_what_waits_in_all_repositories_of_a_user_is_read_together(
             user.repositories.remember(broken / ".git", broken)
             user.repositories.remember(tmp_path / "gone" / ".git", tmp_path / "gone")
         fail_run(context.store, context.store.runs.get(run.id), "no plan")
-        entries, unread = read_waiting_of_user(user.repositories.roots(), {})
+        entries, unread = read_waiting_everywhere(WallClock(), {})
     finally:
         user.close()
     assert [(entry.kind, entry.repository) for entry in entries] == [("failed", context.root)]

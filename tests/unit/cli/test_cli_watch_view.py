@@ -1,6 +1,7 @@
 """Frames of a watched run: they fit, items that need a human come first, what is left out is counted."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from scaffold.views.agent_list import AgentRow
 from scaffold.views.journal_entries import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
+from scaffold.views.waiting import item_entry
 from support.fake_clock import FakeClock
 
 NOW = FakeClock().now()
@@ -65,7 +67,7 @@ def run_view(*agents, goals=SHOP, waiting=0, **changes):
         goals=goals,
         turns=(),
         agents=agents,
-        inbox=(item,) * waiting,
+        waiting=(item_entry(item, (), Path()),) * waiting,
         is_live=changes.get("status", "active") in {"active", "planning"},
     )
     return msgspec.structs.replace(made, **changes)

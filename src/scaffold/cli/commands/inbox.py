@@ -2,89 +2,119 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
-from scaffold.cli.render.inbox_text import item_text
-from scaffold.cli.render.terminal.style import print_json, print_note
+from scaffold.cli.render.inbox_text import brief_lines, entry_text
+from scaffold.cli.render.terminal.style import heading, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import NOTED_IN, Chunk
 from scaffold.core.model import InboxItem
-from scaffold.core.printable_text import one_line, printable
-from scaffold.host.user_dirs import user_dirs
+from scaffold.core.printable_text import printable
+from scaffold.host.startup import importing
 from scaffold.host.wall_clock import WallClock
-from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
-from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
+from scaffold.views.waiting import WaitingEntry, entry_json, read_items
+from scaffold.views.waiting_of_user import read_waiting_everywhere, read_waiting_here
 
-UNCONFIRMED = ChunkFilter(states=("unconfirmed",))
-MOST_NOTED = 20
+MOST_BRIEF = 100
+"""Entries shown of one repository where those of all are."""
 
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Include decided, expired and withdrawn items.")
+@click.option("--everywhere", is_flag=True, help="Show in short what waits in all your repositories.")
 @json_option
 @pageable
-def inbox(*, everything: bool, as_json: bool) -> None:
-    """Show what waits for you, oldest first: the request, its reason, and the commands that decide.
+def inbox(*, everything: bool, everywhere: bool, as_json: bool) -> None:
+    """Show what waits for you, oldest first: what it is, what it holds up, and the commands that decide.
 
-    After these, what agents have noted about you, which counts in other folders once you confirm it.
+    These are requests and questions of agents, runs that only you get on, finished work that you have not taken, and
+    what agents have noted about you, which counts in other folders once you confirm it.
     """
-    noted = _noted_memories()
+    if everywhere and everything:
+        raise UsageError("`--all` is about one repository", "Call `scaffold inbox --all` in it.")
+    if everywhere:
+        _print_everywhere(as_json=as_json)
+        return
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
-        items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
-        runs = dict.fromkeys(item.run_id for item in items)
-        actions = [action for run in runs for action in reader.store.actions.for_run(run)] if reader else []
-        who = requesters_by_item(items, actions)
+        entries = _not_taken(read_waiting_here(reader, WallClock()))
+        if everything and reader is not None:
+            rest = [entry for entry in entries if entry.item is None]
+            items = read_items(reader, reader.store.inbox.all())
+            entries = sorted([*items, *rest], key=lambda entry: entry.since)
         if as_json:
-            found = [_item_json(item, who, _open_change(reader, item)) for item in items]
-            names = ("id", "text", "source", "created_at")
-            memories = [
-                {**{name: getattr(each, name) for name in names}, "noted_in": each.meta.get(NOTED_IN)} for each in noted
-            ]
-            print_json({"inbox": found, "memories": memories})
-        elif reader is None or not items:
-            if not noted:
-                print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
+            _print_json(reader, entries)
+        elif not entries:
+            print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
         else:
-            now, layout = reader.clock.now(), layout_for(sys.stdout)
+            now, layout = WallClock().now(), layout_for(sys.stdout)
             texts = (
-                item_text(item, who[item.id], now, layout, change_lines(_open_change(reader, item), layout))
-                for item in items
+                entry_text(entry, now, layout, change_lines(_change_of(reader, entry), layout)) for entry in entries
             )
             click.echo("\n\n".join(texts))
-    if not as_json:
-        for each in noted:
-            print_text("\n".join(_memory_lines(each)))
 
 
-def _noted_memories() -> Sequence[Chunk]:
-    path = user_database(user_dirs().data)
-    if not path.exists():
-        return ()
-    with closing(UserStore.open(path, clock=WallClock(), create=False)) as user:
-        return user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_NOTED)
+def _print_everywhere(*, as_json: bool) -> None:
+    clock = WallClock()
+    found, unread = read_waiting_everywhere(clock, os.environ)
+    entries = _not_taken(found)
+    now, layout = clock.now(), layout_for(sys.stdout)
+    if as_json:
+        waiting = [entry_json(entry, now) for entry in entries]
+        print_json({"waiting": waiting, "unread": [msgspec.to_builtins(each, enc_hook=str) for each in unread]})
+        return
+    if not entries:
+        print_text("Nothing is waiting for you.")
+    of_repository = groupby(sorted(entries, key=_repository_name), key=_repository_name)
+    parts = [
+        "\n".join([heading(printable(name)), *brief_lines([*own], now, layout, most=MOST_BRIEF)])
+        for name, own in of_repository
+    ]
+    click.echo("\n\n".join(parts), nl=bool(parts))
+    for each in unread:
+        print_text(f"{each.repository} was not read: {each.why}", err=True)
 
 
-def _memory_lines(chunk: Chunk) -> Iterator[str]:
-    folder = printable(chunk.meta.get(NOTED_IN, "another folder"))
-    yield f"memory {chunk.id} of yours, noted by {chunk.source} in {folder}"
-    yield f"  {one_line(chunk.text)}"
-    yield f"  scaffold memory confirm {chunk.id} | scaffold memory forget {chunk.id}"
+def _not_taken(entries: Sequence[WaitingEntry]) -> Sequence[WaitingEntry]:
+    if all(entry.work is None for entry in entries):
+        return entries
+    with importing():  # an event loop and git take longer to load than all the rest
+        from scaffold.views.changes.taken_work import without_taken_now
+    return without_taken_now(entries)
 
 
-def _open_change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:
-    return read_waiting_change(reader.store, item) if reader is not None and item.state == "open" else None
+def _repository_name(entry: WaitingEntry) -> str:
+    return str(entry.repository) if entry.repository else "about you"
 
 
-def _item_json(item: InboxItem, who: RequestersByItem, change: WaitingChange | None) -> dict[str, Any]:
+def _change_of(reader: StoreReader | None, entry: WaitingEntry) -> WaitingChange | None:
+    return read_waiting_change(reader.store, entry.item) if reader is not None else None
+
+
+def _print_json(reader: StoreReader | None, entries: Sequence[WaitingEntry]) -> None:
+    now = WallClock().now()
+    items = [_item_json(entry.item, entry, _change_of(reader, entry)) for entry in entries if entry.item is not None]
+    memories = [_memory_json(entry.memory) for entry in entries if entry.memory is not None]
+    waiting = [entry_json(entry, now) for entry in entries if entry.item is None or entry.item.state == "open"]
+    print_json({"inbox": items, "memories": memories, "waiting": waiting})
+
+
+def _memory_json(memory: Chunk) -> dict[str, Any]:
+    names = ("id", "text", "source", "created_at")
+    return {**{name: getattr(memory, name) for name in names}, "noted_in": memory.meta.get(NOTED_IN)}
+
+
+def _item_json(item: InboxItem, entry: WaitingEntry, change: WaitingChange | None) -> dict[str, Any]:
     return {
         "id": item.id,
         "run": item.run_id,
@@ -93,7 +123,7 @@ def _item_json(item: InboxItem, who: RequestersByItem, change: WaitingChange | N
         "text": item.text,
         "detail": item.detail,
         "goal_id": item.goal_id,
-        "actions": who[item.id],
+        "actions": [*entry.asks],
         "answer": item.answer,
         "scope": item.scope,
         "created_at": item.created_at,

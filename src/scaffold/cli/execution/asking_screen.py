@@ -14,7 +14,7 @@ import click
 
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.render.changes.waiting_change_text import change_lines
-from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.inbox_text import entry_text
 from scaffold.cli.render.live.live_screen import RunScreen
 from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
@@ -32,7 +32,7 @@ from scaffold.plan.failures.answers import CHOICES, choices_text, chosen_answer
 from scaffold.policy.permission.approval_gate import DenyBecause
 from scaffold.run.context import RunContext
 from scaffold.views.changes.waiting_change import read_waiting_change
-from scaffold.views.run_view import requesters_by_item
+from scaffold.views.waiting import read_items
 
 CHUNK = 65_536
 
@@ -167,11 +167,11 @@ class AskingScreen:
     def _ask_item(self, item: InboxItem, *, others: int) -> None:
         self._asked = item
         self._screen.pause()
-        who = requesters_by_item([item], self._context.store.actions.for_run(self._run.id))
         more = f"\n{count_of(others, 'question')} after this one" if others else ""
         change = read_waiting_change(self._context.store, item)
+        (entry,) = read_items(self._context, [item])
         layout = layout_for(sys.stdout)
-        shown = item_text(item, who[item.id], self._context.clock.now(), layout, change_lines(change, layout))
+        shown = entry_text(entry, self._context.clock.now(), layout, change_lines(change, layout))
         click.echo(f"{BELL}\n{shown}\n\n{answer_choices(item)}{more}")
         self._print_prompt()
         self._lines.start(self._take_line)

@@ -9,13 +9,12 @@ from rich.cells import chop_cells
 
 from scaffold.cli.render.terminal.style import heading
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, Layout
-from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
-from scaffold.core.printable_text import count_of, join_limited, one_line, printable
+from scaffold.core.printable_text import count_of, one_line, printable
 from scaffold.plan.failures.answers import CHOICES, CONTEXT
 from scaffold.views.lookalikes import mark_lookalikes
-from scaffold.views.run_view import RequestersByItem, decision_commands
-from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
+from scaffold.views.text_format import TAB_CELLS, brief, format_duration
+from scaffold.views.waiting import WaitingEntry
 
 MAX_CHARACTERS = 20_000
 """Characters shown of one argument."""
@@ -23,40 +22,39 @@ BAR = "    │ "
 CONTINUED_BAR = "    ┆ "
 
 
-def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layout, *, most: int) -> Iterator[str]:
-    """Yield the beginning of each item, and a line for the commands that decide about it."""
-    for item in items[:most]:
-        yield from layout.prose(f"  {item.id}  ", brief(f"{_requester_names(who[item.id])}: {item.text}", UNLIMITED))
+def brief_lines(entries: Sequence[WaitingEntry], now: datetime, layout: Layout, *, most: int) -> Iterator[str]:
+    """Yield the beginning of each entry, and a line for the commands that decide about it."""
+    for entry in entries[:most]:
+        text = brief(f"{entry.who}, {entry.age(now)}: {entry.text}", UNLIMITED)
+        yield from layout.prose(f"  {entry.id}  ", text)
         # Commands are copied: none is broken.
-        line = f"      {' | '.join(decision_commands(item))}"
-        yield from [line] if len(line) <= layout.columns else (f"      {each}" for each in decision_commands(item))
-    if len(items) > most:
-        yield f"  and {len(items) - most} more"
+        line = f"      {' | '.join(entry.commands)}"
+        yield from [line] if len(line) <= layout.columns else (f"      {each}" for each in entry.commands)
+    if len(entries) > most:
+        yield f"  and {len(entries) - most} more"
 
 
-def item_text(
-    item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout, change: Iterable[str] = ()
-) -> str:
+def entry_text(entry: WaitingEntry, now: datetime, layout: Layout, change: Iterable[str] = ()) -> str:
     """Return everything that a human needs to decide: who asks, for what, why, until when, how to answer.
 
     `change` are lines about the change that is to be approved. Control characters of a model are shown as escapes.
     """
-    sort = item.detail.get("kind")
-    kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
-    title = f"{kind} {item.id}: {_requester_names(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
-    subject = [*_subject_lines(item, layout), *change]
-    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject]
-    # In one line: no line without a bar may begin with words of an agent.
-    if reason := item.detail.get("reason"):
-        lines += layout.prose("  ", f"It asks because {one_line(reason)}.")
-    lines += _decision_lines(item, now, layout)
-    if item.state == "open":
-        lines += [f"  {command}" for command in decision_commands(item)]
+    item = entry.item
+    sort = item.detail.get("kind") if item is not None else None
+    kind = f"{entry.kind} ({printable(str(sort))})" if entry.kind == "question" and sort else entry.kind
+    run = f", in run {entry.run}" if item is not None else ""
+    lines = [*map(heading, layout.wrap("", f"{kind} {entry.id}: {entry.who}{run}, {entry.age(now)}", hang=2))]
+    if item is None:
+        lines += [*_quoted_lines(entry.text, layout), *layout.prose("  ", f"holds up {entry.holds_up}")]
+    else:
+        lines += [*_subject_lines(item, layout), *change]
+        # In one line: no line without a bar may begin with words of an agent.
+        if reason := item.detail.get("reason"):
+            lines += layout.prose("  ", f"It asks because {one_line(reason)}.")
+        lines += _decision_lines(item, now, layout)
+    if item is None or item.state == "open":
+        lines += [f"  {command}" for command in entry.commands]
     return "\n".join(lines)
-
-
-def _requester_names(keys: Sequence[ActionKey]) -> str:
-    return join_limited(keys, 1) or "the run"
 
 
 def _subject_lines(item: InboxItem, layout: Layout) -> Iterator[str]:

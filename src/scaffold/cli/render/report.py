@@ -33,7 +33,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     # An action that was reverted has landed twice.
     landed = sum(any(each.outcome == "landed" for each in own) for own in view.attempts.values())
     facts = sum(fact.state == "holds" for goal in view.goals for fact in view.facts_of(goal))
-    waiting = list(brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS))
+    waiting = list(brief_lines(view.summary.waiting, view.summary.at, layout, most=MAX_ITEMS))
     title, *commands = next_lines(view, layout, page)
     # The commands work in the repository only.
     is_elsewhere = not Path.cwd().is_relative_to(root)

@@ -51,7 +51,7 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
     """
     failed = failed_actions(view)
     of = "" if latest else f" --run {view.run.id}"
-    waiting = tuple(brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS))
+    waiting = tuple(brief_lines(view.summary.waiting, view.summary.at, layout, most=MAX_ITEMS))
     parts = [
         _header_lines(view, layout, named=bool(failed)),
         *(["\n".join([heading("Needs you"), *waiting])] if waiting else []),

@@ -1,7 +1,7 @@
 """The REPL of `scaffold`: plans are refined with the user and executed in the background; the inbox is at hand."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, get_args
 
 import click
@@ -11,7 +11,7 @@ from scaffold.cli.execution.chosen_executors import with_ready_executors
 from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
-from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.inbox_text import entry_text
 from scaffold.cli.render.item_text import items_text
 from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.terminal.style import print_note
@@ -39,11 +39,12 @@ from scaffold.orchestrator.user_control.open_run import RunInput, reconfigure_ru
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash.syntax import CommandSyntax, ShowText, TasksView, item_command, with_own_commands
+from scaffold.views.changes.taken_work import without_taken
 from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.name_lookup import find_goal
-from scaffold.views.run_view import requesters_by_item
 from scaffold.views.store_reader import latest_run
 from scaffold.views.text_format import brief
+from scaffold.views.waiting_of_user import read_waiting_here
 
 CLEAR = "/clear"
 TASKS = "the actions of the run as a tree: status, effects, results; the items outside of it"
@@ -63,7 +64,7 @@ def orchestrator_profile(context: RunContext, flags: RunFlags, repl: Repl) -> Re
                 _read_command("goals", "[GOAL]", "the goals of the run: what holds and what is missing", control.goals),
                 item_command(control.tasks, more="GOAL | ", what=TASKS),
                 _read_command("agents", "", "its processes: what each does and what it costs", control.agents),
-                _read_command("inbox", "", "what waits for you: approvals and questions", control.inbox),
+                _read_command("inbox", "", "what waits for you: approvals, questions, runs", control.inbox),
                 _read_command(
                     "approve", "ID [WHY]", "approve a request or a change; /inbox shows its ID", control.approve
                 ),
@@ -111,9 +112,9 @@ class RunControl:
         """Return the processes of the run."""
         return self._run_text(lambda run: agents_text(self.context, run, layout_for(sys.stdout)))
 
-    def inbox(self, _: str) -> str:
+    async def inbox(self, _: str) -> str:
         """Return what waits for the user."""
-        return click.unstyle(inbox_text(self.context))
+        return click.unstyle(await inbox_text(self.context))
 
     def approve(self, words: str) -> str:
         """Approve an item of the inbox."""
@@ -207,7 +208,7 @@ class RunControl:
         return click.unstyle(text(run)) or NOTHING_YET if run else NO_RUN
 
 
-def _read_command(name: str, words: str, summary: str, answer: Callable[[str], str]) -> CommandSyntax:
+def _read_command(name: str, words: str, summary: str, answer: Callable[[str], str | Awaitable[str]]) -> CommandSyntax:
     def read(arguments: Sequence[str]) -> ShowText | None:
         lacks, exceeds = not arguments and words[:1] not in {"", "["}, bool(arguments) and not words
         return None if lacks or exceeds else ShowText(lambda: answer(" ".join(arguments)))
@@ -215,16 +216,14 @@ def _read_command(name: str, words: str, summary: str, answer: Callable[[str], s
     return CommandSyntax(name=name, words=words, summary=summary, read=read)
 
 
-def inbox_text(context: RunContext) -> str:
-    """Return the items that wait for a human in this repository, in full, with the REPL's commands."""
-    store = context.store
-    items = store.inbox.open()
-    if not items:
+async def inbox_text(context: RunContext) -> str:
+    """Return what waits for a human in this repository, in full, with the REPL's commands."""
+    entries = await without_taken(read_waiting_here(context, context.clock))
+    now, layout = context.clock.now(), layout_for(sys.stdout)
+    if not entries:
         return NOTHING
-    actions = [action for run in dict.fromkeys(item.run_id for item in items) for action in store.actions.for_run(run)]
-    who, now, layout = requesters_by_item(items, actions), context.clock.now(), layout_for(sys.stdout)
-    changes = {item.id: change_lines(read_waiting_change(store, item), layout) for item in items}
-    texts = [item_text(item, who[item.id], now, layout, changes[item.id]) for item in items]
+    changes = [change_lines(read_waiting_change(context.store, entry.item), layout) for entry in entries]
+    texts = [entry_text(entry, now, layout, lines) for entry, lines in zip(entries, changes, strict=True)]
     return "\n\n".join([*texts, "Here: /approve ID [WHY]   /reject ID [WHY]   /answer ID TEXT"])
 
 

@@ -16,8 +16,8 @@ from scaffold.run.failures.soft_timeouts import is_about_soft_timeout, is_asked_
 from scaffold.run.notices import HUMAN
 from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import DECISIONS
-from scaffold.views.run_view import decision_commands
 from scaffold.views.text_format import brief
+from scaffold.views.waiting import item_choices
 from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
 DECISION_HOURS = 24
@@ -76,7 +76,9 @@ def _find_item(store: Store, name: str) -> InboxItem:
 def _decide_item(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedItem:
     title = f"{item.kind} {item.id}"
     if decision.to not in DECISIONS[item.kind]:
-        raise UsageError(f"{title} cannot be {decision.to}", f"Decide with `{'` or `'.join(decision_commands(item))}`.")
+        raise UsageError(
+            f"{title} cannot be {decision.to}", f"Decide with `{'` or `'.join(item_choices(item).values())}`."
+        )
     if item.state == decision.to and (decision.to != "answered" or item.answer == decision.words):
         return DecidedItem(item, repeated=True)
     if item.state == "expired":

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, get_args
 
@@ -153,7 +153,7 @@ class QuitSession(Struct, frozen=True, tag="quit"):
 class ShowText(Struct, frozen=True, tag="show_text"):
     """Show the answer to a command that only one kind of REPL has, or how a command is used."""
 
-    text: Callable[[], str]
+    text: Callable[[], str | Awaitable[str]]
     """Returns the answer; ScaffoldError if there is none."""
 
 

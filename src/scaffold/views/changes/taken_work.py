@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scaffold.core.ids import Commit, RunId
+from scaffold.core.ids import Commit
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Run
 from scaffold.core.states import Completed
@@ -76,26 +76,27 @@ def runs_with_taken_in(folder: Path, store: Store, listed: Sequence[ListedRun]) 
     return tuple(replace(each, taken=any(move.id in there for move in recorded[each.id])) for each in listed)
 
 
-async def drop_taken(git: Git, store: Store, entries: Sequence[WaitingEntry]) -> tuple[WaitingEntry, ...]:
+async def without_taken(entries: Sequence[WaitingEntry]) -> tuple[WaitingEntry, ...]:
     """Return the entries without finished runs whose work the base branch has, or whose session branch is gone.
 
-    However the work got there. Git is asked only if there is a finished run; each branch is asked about once.
+    However the work got there. Git is asked only about finished runs, and once about each of their branches.
     """
-    runs = [run for each in entries if each.kind == "finished" and (run := store.runs.get(RunId(each.id)))]
-    tips = {run.id: await refs.resolve(git, run.session_ref) for run in runs}
-    landed = {run.id: intent.new for run in runs if (intent := store.intents.last_done(run.id))}
-    over = {run_id for run_id, tip in tips.items() if tip is None}
-    for branch in {run.base_branch for run in runs} - {None}:
-        tip = await refs.resolve(git, f"refs/heads/{branch}")
-        here = [run.id for run in runs if run.base_branch == branch]
-        has = await contained(git, {landed[each] for each in here}, tip) if tip else frozenset()
-        over.update(each for each in here if landed[each] in has)
-    return tuple(each for each in entries if each.kind != "finished" or each.run not in over)
+    places = {(each.repository, each.work.base_branch) for each in entries if each.repository and each.work}
+    over = set[str]()
+    for root, branch in places:
+        git = Git(root, environ=os.environ)
+        works = {each.id: each.work for each in entries if each.repository == root and each.work}
+        tip = await refs.resolve(git, f"refs/heads/{branch}") if branch else None
+        here = {name: work for name, work in works.items() if work.base_branch == branch}
+        has = await contained(git, {work.landed for work in here.values()}, tip) if tip else frozenset()
+        over |= {name for name, work in here.items() if work.landed in has}
+        over |= {name for name, work in here.items() if await refs.resolve(git, work.session_ref) is None}
+    return tuple(each for each in entries if each.work is None or each.id not in over)
 
 
-def drop_taken_in(folder: Path, store: Store, entries: Sequence[WaitingEntry]) -> tuple[WaitingEntry, ...]:
-    """Return as `drop_taken`, for the repository around `folder`, without a running event loop."""
-    return run_async(drop_taken(Git(folder, environ=os.environ), store, entries))
+def without_taken_now(entries: Sequence[WaitingEntry]) -> Sequence[WaitingEntry]:
+    """Return as `without_taken`, without a running event loop."""
+    return run_async(without_taken(entries))
 
 
 async def _moves_there(git: Git, moves: Sequence[BranchMove]) -> frozenset[str]:

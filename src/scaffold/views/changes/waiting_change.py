@@ -22,11 +22,11 @@ class WaitingChange(Struct, frozen=True, kw_only=True):
     """Without secrets; the middle of a long diff is left out."""
 
 
-def read_waiting_change(store: Store, item: InboxItem) -> WaitingChange | None:
-    """Return the change that an inbox item asks about; None for other items."""
-    subject = subject_of(item)
+def read_waiting_change(store: Store, item: InboxItem | None) -> WaitingChange | None:
+    """Return the change that an open inbox item asks about; None for anything else."""
+    subject = subject_of(item) if item is not None and item.state == "open" else None
     attempt = store.attempts.get(subject.landing) if subject else None
-    if subject is None or attempt is None:
+    if item is None or subject is None or attempt is None:
         return None
     found = attempt.verification
     if found is None:

@@ -11,7 +11,7 @@ from scaffold.cli.render.changes.review_text import commit_lines, file_lines, fi
 from scaffold.cli.render.changes.reviewer_text import cost_text, probe_json, rates_json, rates_lines, reply_lines
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
 from scaffold.cli.render.cost_terms import billing_note
-from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.inbox_text import entry_text
 from scaffold.cli.render.status_text import next_lines
 from scaffold.cli.render.terminal.style import print_json, print_patch
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
@@ -88,17 +88,17 @@ async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: b
         has_landed = last_landed(context.store, run) is not None
         head = await session_tip(context, run) if has_landed else run.base_sha
         found = await read_review(context.git, context.store, view, head)
-        asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
-        waiting = [(item, change) for item, change in asked if change is not None]
+        asked = [(each, read_waiting_change(context.store, each.item)) for each in view.summary.waiting]
+        waiting = [(entry, change) for entry, change in asked if change is not None]
         if as_json:
             patches = {risk: await _read_patch(context, run, head, files) for risk, files in files_by_risk(found)}
-            changes = [{"item": item.id, "text": item.text, **change_json(change)} for item, change in waiting]
+            changes = [{"item": entry.id, "text": entry.text, **change_json(change)} for entry, change in waiting]
             print_json({**review_json(view, found, patches), "waiting": changes})
             return
         if waiting:
-            who, now, layout = view.requesters, context.clock.now(), layout_for(sys.stdout)
+            layout = layout_for(sys.stdout)
             texts = [
-                item_text(item, who[item.id], now, layout, change_lines(change, layout)) for item, change in waiting
+                entry_text(entry, view.summary.at, layout, change_lines(change, layout)) for entry, change in waiting
             ]
             click.echo("\n\n".join([*texts, ""]))
         await _print_review(context, view, found, layout_for(sys.stdout), stat=stat)

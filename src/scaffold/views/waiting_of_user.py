@@ -1,0 +1,88 @@
+"""What waits for a user, in a repository and in all of them, with what only the user's own database knows.
+
+Git alone knows which finished work was taken: `views/changes/taken_work.py` drops it from these lists.
+"""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
+from scaffold.host.user_dirs import user_dirs
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.user_store import UserStore, user_database
+from scaffold.views.store_reader import StoreAccess, store_reader_if_any
+from scaffold.views.waiting import WaitingEntry, read_waiting
+
+MOST_MEMORIES = 20
+UNCONFIRMED = ChunkFilter(states=("unconfirmed",))
+
+
+class UnreadRepository(Struct, frozen=True):
+    """A repository of the user whose state could not be read, with the reason."""
+
+    repository: Path
+    why: str
+
+
+def read_waiting_here(reader: StoreAccess | None, clock: TimeSource) -> tuple[WaitingEntry, ...]:
+    """Return what waits in the repository (None: it has no runs), and memories about the user, oldest first."""
+    found = () if reader is None else read_waiting(reader)
+    return _oldest_first(*found, *_memories(clock))
+
+
+def read_waiting_everywhere(
+    clock: TimeSource, environ: Mapping[str, str]
+) -> tuple[tuple[WaitingEntry, ...], tuple[UnreadRepository, ...]]:
+    """Return what waits in all repositories of the user, oldest first, and those that could not be read.
+
+    Known is each one in which the user has had a run. One whose folder is gone has nothing that could be decided.
+    """
+    entries, unread = [*_memories(clock)], list[UnreadRepository]()
+    for root in known_repositories(clock):
+        try:
+            with store_reader_if_any(root, environ) as reader:
+                entries += () if reader is None else read_waiting(reader)
+        except ScaffoldError as error:
+            if root.is_dir():
+                unread.append(UnreadRepository(root, error.what))
+    return _oldest_first(*entries), tuple(unread)
+
+
+def known_repositories(clock: TimeSource) -> tuple[Path, ...]:
+    """Return a checkout of each repository in which the user has had a run, the one used last first."""
+    path = user_database(user_dirs().data)
+    if not path.exists():
+        return ()
+    with closing(UserStore.open(path, clock=clock, create=False)) as user:
+        return user.repositories.roots()
+
+
+def _memories(clock: TimeSource) -> tuple[WaitingEntry, ...]:
+    path = user_database(user_dirs().data)
+    if not path.exists():
+        return ()
+    with closing(UserStore.open(path, clock=clock, create=False)) as user:
+        return tuple(map(_memory_entry, user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_MEMORIES)))
+
+
+def _oldest_first(*entries: WaitingEntry) -> tuple[WaitingEntry, ...]:
+    return tuple(sorted(entries, key=lambda entry: entry.since))
+
+
+def _memory_entry(chunk: Chunk) -> WaitingEntry:
+    folder = chunk.meta.get(NOTED_IN, "another folder")
+    return WaitingEntry(
+        kind="memory",
+        id=chunk.id,
+        run=None,
+        repository=None,
+        text=chunk.text,
+        since=chunk.created_at,
+        holds_up=f"its use outside of {folder}",
+        choices={word: f"scaffold memory {word} {chunk.id}" for word in ("confirm", "forget")},
+        memory=chunk,
+    )
