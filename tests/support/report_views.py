@@ -12,7 +12,7 @@ from scaffold.core.states import status_of
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.run_history import PhaseSpan, RunHistory
 from scaffold.views.run_view import ChildProgress, GoalProgress, RunSummary, RunView
-from scaffold.views.waiting import item_entry
+from scaffold.views.waiting import entry_of_item
 
 PHASES = (("queued", 2), ("workspace", 3), ("executing", 40), ("verifying", 15), ("candidate", 4), ("landing", 1))
 
@@ -45,7 +45,9 @@ def a_view(
         turns=(),
         agents=(),
         waiting=tuple(
-            item_entry(item, tuple(each.key for each in actions if each.id == item.action_id), Path("/somewhere/shop"))
+            entry_of_item(
+                item, tuple(each.key for each in actions if each.id == item.action_id), Path("/somewhere/shop")
+            )
             for item in inbox
         ),
         is_live=False,

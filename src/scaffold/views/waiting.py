@@ -12,6 +12,7 @@ from typing import Any, Literal, assert_never
 from msgspec import Struct, structs
 
 from scaffold.core.change_approval import subject_of
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ActionKey, Commit, RunId
 from scaffold.core.knowledge import Chunk
 from scaffold.core.model import InboxItem, Run
@@ -19,10 +20,11 @@ from scaffold.core.printable_text import join_limited, one_line, printable
 from scaffold.core.states import WAITS_FOR_HUMAN, Active, Cancelled, Completed, Failed, Paused, Planning, Saved
 from scaffold.plan.failures.answers import CHOICES
 from scaffold.run.failures.soft_timeouts import is_about_soft_timeout
+from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.lookalikes import mark_lookalikes
-from scaffold.views.store_reader import StoreAccess, is_executed, is_interrupted
+from scaffold.views.store_reader import StoreAccess, is_executed, is_interrupted, store_reader_if_any
 from scaffold.views.text_format import ago
 
 WaitingKind = Literal[
@@ -89,6 +91,13 @@ class WaitingEntry(Struct, frozen=True, kw_only=True):
         return ago(max(timedelta(), now - self.since))
 
 
+class UnreadRepository(Struct, frozen=True):
+    """A repository of the user whose state could not be read, with the reason."""
+
+    repository: Path
+    why: str
+
+
 def read_waiting(reader: StoreAccess, run: Run | None = None) -> tuple[WaitingEntry, ...]:
     """Return what waits in the repository, or in one run, oldest first.
 
@@ -104,12 +113,35 @@ def read_waiting(reader: StoreAccess, run: Run | None = None) -> tuple[WaitingEn
     return tuple(sorted(entries, key=lambda entry: entry.since))
 
 
+def read_waiting_of_user(
+    repositories: Iterable[Path], environ: Mapping[str, str]
+) -> tuple[tuple[WaitingEntry, ...], tuple[UnreadRepository, ...]]:
+    """Return what waits in all these repositories, oldest first, and those that could not be read.
+
+    One whose folder is gone has nothing that could be decided.
+    """
+    entries, unread = list[WaitingEntry](), list[UnreadRepository]()
+    for root in repositories:
+        try:
+            with store_reader_if_any(root, environ) as reader:
+                entries += read_waiting(reader) if reader else ()
+        except ScaffoldError as error:
+            if root.is_dir():
+                unread.append(UnreadRepository(root, error.what))
+    return tuple(sorted(entries, key=lambda entry: entry.since)), tuple(unread)
+
+
 def read_items(reader: StoreAccess, items: Iterable[InboxItem]) -> tuple[WaitingEntry, ...]:
     """Return the entries of these inbox items, in any state, in their order."""
-    return tuple(item_entry(item, reader.store.inbox.requesters(item), reader.root) for item in items)
+    return tuple(item_entry(reader.store, item, reader.root) for item in items)
 
 
-def item_entry(item: InboxItem, asks: tuple[ActionKey, ...], repository: Path) -> WaitingEntry:
+def item_entry(store: Store, item: InboxItem, repository: Path) -> WaitingEntry:
+    """Return the entry of an inbox item, in any state."""
+    return entry_of_item(item, store.inbox.requesters(item), repository)
+
+
+def entry_of_item(item: InboxItem, asks: tuple[ActionKey, ...], repository: Path) -> WaitingEntry:
     """Return the entry of an inbox item; `asks` are the actions that need the decision."""
     return WaitingEntry(
         kind=item.kind,

@@ -7,25 +7,15 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import Struct
-
-from scaffold.core.errors import ScaffoldError
 from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.user_store import UserStore, user_database
-from scaffold.views.store_reader import StoreAccess, store_reader_if_any
-from scaffold.views.waiting import WaitingEntry, read_waiting
+from scaffold.views.store_reader import StoreAccess
+from scaffold.views.waiting import UnreadRepository, WaitingEntry, read_waiting, read_waiting_of_user
 
 MOST_MEMORIES = 20
 UNCONFIRMED = ChunkFilter(states=("unconfirmed",))
-
-
-class UnreadRepository(Struct, frozen=True):
-    """A repository of the user whose state could not be read, with the reason."""
-
-    repository: Path
-    why: str
 
 
 def read_waiting_here(reader: StoreAccess | None, clock: TimeSource) -> tuple[WaitingEntry, ...]:
@@ -41,15 +31,8 @@ def read_waiting_everywhere(
 
     Known is each one in which the user has had a run. One whose folder is gone has nothing that could be decided.
     """
-    entries, unread = [*_memories(clock)], list[UnreadRepository]()
-    for root in known_repositories(clock):
-        try:
-            with store_reader_if_any(root, environ) as reader:
-                entries += () if reader is None else read_waiting(reader)
-        except ScaffoldError as error:
-            if root.is_dir():
-                unread.append(UnreadRepository(root, error.what))
-    return _oldest_first(*entries), tuple(unread)
+    entries, unread = read_waiting_of_user(known_repositories(clock), environ)
+    return _oldest_first(*entries, *_memories(clock)), unread
 
 
 def known_repositories(clock: TimeSource) -> tuple[Path, ...]:

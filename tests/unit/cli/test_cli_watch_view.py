@@ -22,7 +22,7 @@ from scaffold.views.agent_list import AgentRow
 from scaffold.views.journal_entries import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
-from scaffold.views.waiting import item_entry
+from scaffold.views.waiting import entry_of_item
 from support.fake_clock import FakeClock
 
 NOW = FakeClock().now()
@@ -67,7 +67,7 @@ def run_view(*agents, goals=SHOP, waiting=0, **changes):
         goals=goals,
         turns=(),
         agents=agents,
-        waiting=(item_entry(item, (), Path()),) * waiting,
+        waiting=(entry_of_item(item, (), Path()),) * waiting,
         is_live=changes.get("status", "active") in {"active", "planning"},
     )
     return msgspec.structs.replace(made, **changes)
