@@ -209,6 +209,11 @@ COMMANDS: Mapping[str, EntryPoint] = {
     "answer": EntryPoint(
         "scaffold.cli.commands.decisions:answer", "Answer an agent's question.", ('scaffold answer ID "sqlite"',)
     ),
+    "notify": EntryPoint(
+        "scaffold.cli.commands.notify:notify",
+        "Deliver notifications that are due, or try your channels.",
+        ("scaffold notify", "scaffold notify --test"),
+    ),
     "retry": EntryPoint(
         "scaffold.cli.commands.run.control:retry",
         "Retry a failed action, goal or run.",

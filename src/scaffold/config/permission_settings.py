@@ -50,7 +50,8 @@ def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings
             types=settings.texts("areas.types"),
         ),
         inbox_wait_s=settings.number("inbox.wait_s"),
-        notify=settings.text("notify") or "",
+        notify=settings.texts("notify") or settings.text("notify") or "",
+        quiet_hours=settings.text("quiet_hours") or "",
     )
 
 

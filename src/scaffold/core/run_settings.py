@@ -287,8 +287,11 @@ class PermissionSettings(Struct, frozen=True, kw_only=True):
     areas: ExtraProtectedAreas = ExtraProtectedAreas()
     inbox_wait_s: float = 10.0
     """How long a worker waits for a human before it saves its work and ends the attempt as `waiting`."""
-    notify: str = ""
-    """Command to run when a human is needed, when the run ends, and when the budget runs low; empty for none."""
+    notify: str | tuple[str, ...] = ""
+    """What tells a human that they are needed, that the run has ended, or that the budget runs low: a command, or
+    channels as `core/notification.py` reads them; empty for none."""
+    quiet_hours: str = ""
+    """The time of the day in which nothing tells them, as `BEGIN-END`; empty for none."""
 
 
 class GateSettings(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations, SeenFileVersions
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
+from scaffold.store.user.notification_outbox import Outbox
 from scaffold.store.user.repositories import Repositories
 from scaffold.store.user.second_reviewers import Reviewers
 from scaffold.store.user.subagents import Subagents
@@ -56,6 +57,7 @@ class UserStore(BaseStore):
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.reviewers = Reviewers(connection, clock)
         self.repositories = Repositories(connection, clock)
+        self.outbox = Outbox(connection, clock)
 
     @classmethod
     def open(

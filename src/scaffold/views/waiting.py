@@ -65,8 +65,6 @@ class WaitingEntry(Struct, frozen=True, kw_only=True):
     """What does not go on without the decision, as the end of a sentence: `store, parser`."""
     choices: Mapping[str, str]
     """The words that decide, each with its command; `TEXT` stands for any answer."""
-    binds: str = ""
-    """For an item of the inbox: the SHA-256 of all that a decision is about; a change of any of it is another item."""
     item: InboxItem | None = None
     memory: Chunk | None = None
     work: FinishedWork | None = None
@@ -80,6 +78,11 @@ class WaitingEntry(Struct, frozen=True, kw_only=True):
     def line(self) -> str:
         """The entry in one line: who asks, and what; not yet safe to print."""
         return f"{self.who}: {one_line(self.text)}"
+
+    @property
+    def binds(self) -> str:
+        """The SHA-256 of all that a decision about an inbox item is about; another item if any of it changes."""
+        return item_hash(self.item) if self.item else ""
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -153,7 +156,6 @@ def entry_of_item(item: InboxItem, asks: tuple[ActionKey, ...], repository: Path
         since=item.created_at,
         holds_up=_held_up(item, asks),
         choices=item_choices(item),
-        binds=item_hash(item),
         item=item,
     )
 

@@ -14,7 +14,7 @@ EMPTY = {
     "runs": {"runs": []},
     "queue": {"run": None, "queue": []},
     "cost": {"run": None, "total": None, "budget": None, **{name: [] for name in SPLITS}},
-    "inbox": {"inbox": [], "memories": []},
+    "inbox": {"inbox": [], "memories": [], "waiting": []},
 }
 REFUSED = (
     *(("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",), ("open",)),

@@ -31,18 +31,21 @@ MOST_BRIEF = 100
 
 
 @click.command()
+@click.argument("name", metavar="[ID]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Include decided, expired and withdrawn items.")
 @click.option("--everywhere", is_flag=True, help="Show in short what waits in all your repositories.")
 @json_option
 @pageable
-def inbox(*, everything: bool, everywhere: bool, as_json: bool) -> None:
-    """Show what waits for you, oldest first: what it is, what it holds up, and the commands that decide.
+def inbox(name: str | None, *, everything: bool, everywhere: bool, as_json: bool) -> None:
+    """Show what waits for you, or ID alone, oldest first: what it is, what it holds up, and the commands that decide.
 
     These are requests and questions of agents, runs that only you get on, finished work that you have not taken, and
     what agents have noted about you, which counts in other folders once you confirm it.
     """
-    if everywhere and everything:
-        raise UsageError("`--all` is about one repository", "Call `scaffold inbox --all` in it.")
+    if everywhere and (everything or name is not None):
+        raise UsageError(
+            "`--all` and ID are about one repository", "Call `scaffold inbox` in it, without --everywhere."
+        )
     if everywhere:
         _print_everywhere(as_json=as_json)
         return
@@ -52,6 +55,8 @@ def inbox(*, everything: bool, everywhere: bool, as_json: bool) -> None:
             rest = [entry for entry in entries if entry.item is None]
             items = read_items(reader, reader.store.inbox.all())
             entries = sorted([*items, *rest], key=lambda entry: entry.since)
+        if name is not None:
+            entries = _require_entry(name, entries)
         if as_json:
             _print_json(reader, entries)
         elif not entries:
@@ -62,6 +67,14 @@ def inbox(*, everything: bool, everywhere: bool, as_json: bool) -> None:
                 entry_text(entry, now, layout, change_lines(_change_of(reader, entry), layout)) for entry in entries
             )
             click.echo("\n\n".join(texts))
+
+
+def _require_entry(name: str, entries: Sequence[WaitingEntry]) -> Sequence[WaitingEntry]:
+    found = [entry for entry in entries if name and entry.id.startswith(name)]
+    if not found:
+        fix = "`scaffold inbox` shows what does; `scaffold inbox --all` also what was decided."
+        raise UsageError(f"nothing that begins with `{printable(name)}` waits for you", fix)
+    return found
 
 
 def _print_everywhere(*, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from pathlib import Path
 from threading import Event
 
 from scaffold.cli.global_options import LOG_VARIABLE
@@ -12,6 +13,7 @@ from scaffold.core.model import Run
 from scaffold.host.process import restarter
 from scaffold.host.process.child import start_detached
 from scaffold.host.process_identity import is_alive
+from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.owner.run_lease import hand_over_run, require_run
 from scaffold.run.context import RunContext
 
@@ -45,3 +47,12 @@ def start_in_background(context: RunContext, run: Run) -> int:
         Event().wait(POLL_S)
     log_tail = context.log_tail(run.id, LOG_NAME)
     raise ScaffoldError(f"the run did not start in the background: {log_tail}", f"Try `scaffold resume {run.id}`.")
+
+
+def start_notifier() -> None:
+    """Start a process that delivers what is left in the user's outbox, e.g. at the end of quiet hours, and then ends.
+
+    If one runs already, the new one ends at once.
+    """
+    data = user_dirs().data
+    start_detached([*PROGRAM, "notify", "--wait"], cwd=Path.home(), env=dict(os.environ), log=data / "notify.log")

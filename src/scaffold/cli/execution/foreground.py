@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from scaffold.cli.execution.background_start import start_notifier
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
@@ -167,7 +168,7 @@ async def showing_events(context: RunContext, run: Run, sink: EventSink, *, sinc
     The display ends after the notifier: if the user's command fails at the very end, that is an event, too.
     """
     finished = False
-    notifier = asyncio.create_task(notify_until_done(context, run, run.settings.permissions.notify, lambda: finished))
+    notifier = asyncio.create_task(notify_until_done(context, run, lambda: finished, send_later=start_notifier))
     follower = asyncio.create_task(
         tail_events(context, run, sink, since=since, done=lambda: finished and notifier.done())
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.notification import channel_entry, channels_of, parse_channel, parse_quiet_hours
 from scaffold.host.child_environment import is_never_inherited
 from scaffold.llm.registry.model_name import embedding_model as find_embedding_model
 from scaffold.llm.registry.model_name import is_live, parse_model
@@ -194,6 +195,20 @@ def command(given: object) -> ConfigValue:
     if isinstance(given, str) and given.strip() and "\0" not in given:
         return given.strip()
     raise ValueError("a command for /bin/sh")
+
+
+def notify(given: object) -> ConfigValue:
+    """Return a command, or channels as `core/notification.py` reads them."""
+    if not isinstance(given, list | tuple):
+        channels_of(str(command(given)))
+        return command(given)
+    return tuple(dict.fromkeys(channel_entry(parse_channel(str(each))) for each in given))
+
+
+def quiet_hours(given: object) -> ConfigValue:
+    """Return a time of the day as `BEGIN-END`."""
+    found = parse_quiet_hours(str(given))
+    return f"{found.begin:%H:%M}-{found.end:%H:%M}"
 
 
 def message(given: object) -> ConfigValue:

@@ -108,7 +108,11 @@ class Setting(Struct, frozen=True):
     @property
     def is_list(self) -> bool:
         """Whether the value may be a list."""
-        return isinstance(self.default, tuple) or self.parse in {parsers.alternatives, parsers.role_models}
+        return isinstance(self.default, tuple) or self.parse in {
+            parsers.alternatives,
+            parsers.role_models,
+            parsers.notify,
+        }
 
     @property
     def accumulates(self) -> bool:
