@@ -194,7 +194,8 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_s
     done = scenario.run("--yes", code=0)
     assert "`notify` command failed: exit code 7" in done.stdout
     data = json.loads((scenario.home / "told").read_text())
-    assert data == {"event": "done", "run": scenario.status()["run"]["id"], "text": data["text"]}
+    assert (data["event"], data["run"]) == ("done", scenario.status()["run"]["id"])
+    assert data["link"] == f"scaffold review {data['run']}"
     assert not (scenario.home / "owned").exists()
 
 

@@ -289,7 +289,7 @@ class PermissionSettings(Struct, frozen=True, kw_only=True):
     """How long a worker waits for a human before it saves its work and ends the attempt as `waiting`."""
     notify: str | tuple[str, ...] = ""
     """What tells a human that they are needed, that the run has ended, or that the budget runs low: a command, or
-    channels as `core/notification.py` reads them; empty for none."""
+    channels as `plan/notification.py` reads them; empty for none."""
     quiet_hours: str = ""
     """The time of the day in which nothing tells them, as `BEGIN-END`; empty for none."""
 

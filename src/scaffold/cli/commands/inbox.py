@@ -16,7 +16,7 @@ from scaffold.cli.render.inbox_text import brief_lines, entry_text
 from scaffold.cli.render.terminal.style import heading, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import NOTED_IN, Chunk
+from scaffold.core.knowledge import NOTED_IN
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import printable
 from scaffold.host.startup import importing
@@ -117,14 +117,13 @@ def _change_of(reader: StoreReader | None, entry: WaitingEntry) -> WaitingChange
 def _print_json(reader: StoreReader | None, entries: Sequence[WaitingEntry]) -> None:
     now = WallClock().now()
     items = [_item_json(entry.item, entry, _change_of(reader, entry)) for entry in entries if entry.item is not None]
-    memories = [_memory_json(entry.memory) for entry in entries if entry.memory is not None]
+    names = ("id", "text", "source", "created_at")
+    noted = [entry.memory for entry in entries if entry.memory is not None]
+    memories = [
+        {**{name: getattr(each, name) for name in names}, "noted_in": each.meta.get(NOTED_IN)} for each in noted
+    ]
     waiting = [entry_json(entry, now) for entry in entries if entry.item is None or entry.item.state == "open"]
     print_json({"inbox": items, "memories": memories, "waiting": waiting})
-
-
-def _memory_json(memory: Chunk) -> dict[str, Any]:
-    names = ("id", "text", "source", "created_at")
-    return {**{name: getattr(memory, name) for name in names}, "noted_in": memory.meta.get(NOTED_IN)}
 
 
 def _item_json(item: InboxItem, entry: WaitingEntry, change: WaitingChange | None) -> dict[str, Any]:

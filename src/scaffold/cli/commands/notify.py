@@ -9,7 +9,6 @@ import click
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
-from scaffold.core.notification import EXAMPLE, Notification, channel_entry, channels_of
 from scaffold.core.printable_text import count_of
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
@@ -17,6 +16,7 @@ from scaffold.host.slots import Slots
 from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.owner.watch.notification_channels import Failure, send_by
 from scaffold.orchestrator.owner.watch.notifications import send_outbox
+from scaffold.plan.notification import EXAMPLE, Notification, channel_entry, channels_of
 from scaffold.store.user.notification_outbox import QueuedNotification
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.text_format import local_time

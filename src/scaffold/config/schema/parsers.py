@@ -8,10 +8,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.notification import channel_entry, channels_of, parse_channel, parse_quiet_hours
 from scaffold.host.child_environment import is_never_inherited
 from scaffold.llm.registry.model_name import embedding_model as find_embedding_model
 from scaffold.llm.registry.model_name import is_live, parse_model
+from scaffold.plan.notification import channel_entry, channels_of, parse_channel, parse_quiet_hours
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.verify.services.specs import parse_external
 
@@ -198,7 +198,7 @@ def command(given: object) -> ConfigValue:
 
 
 def notify(given: object) -> ConfigValue:
-    """Return a command, or channels as `core/notification.py` reads them."""
+    """Return a command, or channels as `plan/notification.py` reads them."""
     if not isinstance(given, list | tuple):
         channels_of(str(command(given)))
         return command(given)

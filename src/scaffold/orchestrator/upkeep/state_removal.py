@@ -1,13 +1,14 @@
 """Remove Scaffold's state of one repository, or everything of a user."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.errors import RunBusy
+from scaffold.core.errors import RunBusy, StoreError
 from scaffold.core.knowledge import LEARNINGS, MEMORIES
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
@@ -20,6 +21,7 @@ from scaffold.orchestrator.upkeep.run_cleanup import clean_up
 from scaffold.orchestrator.upkeep.unlanded import list_archived
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import ARCHIVES, archive_folder, archives_folder
+from scaffold.run.learning.stores import user_store_if_any
 from scaffold.run.projections import PROJECTIONS
 from scaffold.views.store_reader import executing_process
 
@@ -87,6 +89,11 @@ class Purge(Struct, frozen=True, kw_only=True):
             require_no_live_run(self.context.store.runs.all())
             self.context.store.erase()
             self.context.store.close()
+            # Without it, what waits in all repositories would be looked for here, too.
+            with suppress(StoreError), user_store_if_any(self.context.clock) as user:
+                if user is not None:
+                    with user.transaction():
+                        user.repositories.forget(self.repository.common_dir)
         kept = any(item.kind == "ignored" and not item.removed for item in items)
         for item in items:
             if item.removed and item.kind in {"cache", "user"}:

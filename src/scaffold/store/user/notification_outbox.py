@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity
-from scaffold.core.notification import Notification
 from scaffold.host.process_identity import is_alive
+from scaffold.plan.notification import Notification
 from scaffold.store.driver.columns import PROCESS, JsonColumn, format_time, parse_time
 from scaffold.store.driver.gateway import TableGateway
 

@@ -23,18 +23,23 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.core.errors import NotInRepository, RepositoryError, StoreError
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import NotInRepository, RepositoryError, ScaffoldError, StoreError
 from scaffold.core.model import Activity
+from scaffold.core.printable_text import join_limited
 from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import user_dirs
+from scaffold.orchestrator.owner.watch.notification_channels import desktop_program
+from scaffold.plan.notification import channels_of
 from scaffold.run.trial.temporary_checkout import remove_dead_trials
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.text_format import local_time
 
 INDENT = " " * 7
+MAX_CHANNELS = 8
 NAME = 14  # columns of the names
 LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 
@@ -62,6 +67,7 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
             return [
                 *await check_machine(os.environ),
                 *check_endpoints(),
+                *check_notifications(),
                 *await check_login(),
                 *await check_servers(),
                 *check_extensions(),
@@ -112,6 +118,22 @@ def check_endpoints() -> list[DoctorCheck]:
         why = "does not answer" if is_unavailable(state) else "is rate limited"
         warnings.append(DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {until}. {LIFTS}"))
     return warnings
+
+
+def check_notifications() -> list[DoctorCheck]:
+    """Return a check of the channels of the setting `notify`; empty without one. Sends nothing."""
+    try:
+        settings = load_settings(Path.cwd(), os.environ, {})
+    except ScaffoldError:  # said by the check of the settings
+        return []
+    channels = channels_of(settings.texts("notify") or settings.text("notify") or "")
+    if not channels:
+        return []
+    if any(each.kind == "desktop" for each in channels) and desktop_program(os.environ, Path.cwd()) is None:
+        what = "`desktop` reaches nobody: there is no `notify-send` on this machine"
+        return [DoctorCheck("notify", "warn", what, "Install libnotify, or set `notify` to another channel.")]
+    names = join_limited([each.name for each in channels], MAX_CHANNELS)
+    return [DoctorCheck("notify", "ok", f"{names}; `scaffold notify --test` tries {'them' if channels[1:] else 'it'}")]
 
 
 def lift_parked() -> list[str]:

@@ -12,6 +12,7 @@ import click
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.config.schema import parsers
 from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS, find_setting
 from scaffold.config.settings import BUILT_IN, Settings, load_settings
@@ -132,7 +133,9 @@ def _print_settings(settings: Settings, key: str | None, *, as_json: bool) -> No
 def parse_value(key: str, text: str) -> ConfigValue:
     """Return the value of the setting `key` that `text` means; raise UsageError if it is invalid."""
     expected, setting = "", find_setting(key)
-    is_list = setting is not None and setting.is_list
+    # A command may have commas.
+    is_one = setting is not None and setting.parse is parsers.notify and not text.lstrip().startswith("[")
+    is_list = setting is not None and setting.is_list and not is_one
     meanings: list[object] = [text]
     if is_list:
         meanings = [_parse_list(text)]

@@ -23,6 +23,8 @@ from scaffold.run.context import RunContext
 from scaffold.views.run_view import read_summary, read_work
 from scaffold.views.text_format import local_time
 
+NARROW = 60
+"""A terminal with fewer columns, such as a phone's, has no room for a row for each agent."""
 STYLES = {
     "landed": "green",
     "fact": "green",
@@ -107,12 +109,14 @@ class RunScreen(EventSink, Protocol):
 def run_screen(context: RunContext, run: Run, *, quiet: bool = False, err: bool = False) -> RunScreen:
     """Return the display of a run: a live screen on a terminal, else lines of text.
 
-    With `quiet`, lines about the four kinds of changes alone. Text goes to standard error with `err`.
+    With `quiet`, and on a narrow terminal, lines about the four kinds of changes alone. Text goes to standard error
+    with `err`.
     """
-    if quiet:
-        return TextEventLines(context.clock, err=err, say=change_sentence)
     out = sys.stderr if err else sys.stdout
-    if can_draw_on(out):
+    draws = can_draw_on(out)
+    if quiet or (draws and screen_size(out).columns < NARROW):
+        return TextEventLines(context.clock, err=err, say=change_sentence)
+    if draws:
         settings = load_settings(context.repository.root, context.environ, {})
         return LiveScreen(context, run, out, redraw_s=settings.number("refresh"))
     return TextEventLines(context.clock, err=err, work=lambda: work_lines(*read_work(context, run)))

@@ -1,5 +1,6 @@
 """Send notifications by a channel: a desktop, a bell, ntfy, a webhook, a command."""
 
+import asyncio
 import shutil
 import sys
 from base64 import b64encode
@@ -12,13 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.errors import ModelError
-from scaffold.core.notification import Channel, Notification, NotificationEvent
 from scaffold.core.printable_text import count_of, printable, truncate_text
 from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import Deadlines, HttpRequest
+from scaffold.plan.notification import Channel, Notification, NotificationEvent
 from scaffold.store.user.notification_outbox import QueuedNotification
 
 TIMEOUT_S = 10.0
@@ -69,7 +70,8 @@ async def send_by(
     """Send notifications in one message, with a command one by one; None if they were delivered."""
     match channel.kind:
         case "bell":
-            _ring_bell()
+            with suppress(OSError):  # a process in the background has no terminal
+                await asyncio.to_thread(TERMINAL.write_bytes, b"\a")
             return None
         case "desktop":
             return await _show_on_desktop(batch, environ, timeout_s)
@@ -80,11 +82,6 @@ async def send_by(
             return None
         case "ntfy" | "webhook":
             return await _post(channel, batch, environ, timeout_s)
-
-
-def _ring_bell() -> None:
-    with suppress(OSError):  # a process in the background has no terminal
-        TERMINAL.write_bytes(b"\a")
 
 
 def link_of(told: Notification) -> str:

@@ -16,7 +16,11 @@ from msgspec import structs
 from scaffold.core.errors import ScaffoldError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
-from scaffold.core.notification import (
+from scaffold.core.ports import Clock
+from scaffold.host.process_identity import own_identity
+from scaffold.host.user_dirs import user_dirs
+from scaffold.orchestrator.owner.watch.notification_channels import TIMEOUT_S, Failure, send_by
+from scaffold.plan.notification import (
     Notification,
     NotificationEvent,
     channel_entry,
@@ -24,10 +28,6 @@ from scaffold.core.notification import (
     parse_channel,
     parse_quiet_hours,
 )
-from scaffold.core.ports import Clock
-from scaffold.host.process_identity import own_identity
-from scaffold.host.user_dirs import user_dirs
-from scaffold.orchestrator.owner.watch.notification_channels import TIMEOUT_S, Failure, send_by
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.attempts.lease import owner_transaction
@@ -134,7 +134,10 @@ async def notify_until_done(
         if channel.name not in warned:
             warned.add(channel.name)
             what = "The `notify` command" if channel.kind == "command" else f"The notification by {channel.name}"
-            _record_notice(context, run, f"{what} failed: {failure.why}")
+            text = context.redactor.clean(f"{what} failed: {failure.why}")
+            # The end of a run is reported after its release, when another process may own it.
+            with suppress(StaleFence, StoreUnavailable), owner_transaction(context.store, run):
+                context.store.events.append(run.id, NoticeRaised("warning", text))
 
     with closing(UserStore.open(user_database(user_dirs().data), clock=context.clock)) as user:
         feed = NotificationFeed(context, run, user, lambda: context.redactor)
@@ -154,12 +157,6 @@ async def notify_until_done(
             user.outbox.unfollow(run.id)
         if user.outbox.next_due() is not None:
             send_later()
-
-
-def _record_notice(context: RunContext, run: Run, text: str) -> None:
-    # The end of a run is reported after its release, when another process may own it.
-    with suppress(StaleFence, StoreUnavailable), owner_transaction(context.store, run):
-        context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(text)))
 
 
 def _find_missed(environ: Mapping[str, str], user: UserStore, *, but: Run | None = None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.core.notification import (
+from scaffold.plan.notification import (
     EVENT_WORDS,
     Channel,
     channel_entry,
