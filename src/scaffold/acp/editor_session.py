@@ -204,7 +204,7 @@ class EditorSession:
             name="inbox",
             words="",
             summary="what waits for you in this repository, and the commands that decide it",
-            read=lambda words: None if words else ShowText(partial(_inbox_text, self.setup.options.cwd)),
+            read=lambda words: None if words else ShowText(partial(inbox_answer, self.setup.options.cwd)),
         )
         return all_commands(self.setup.options.extensions.commands, (*OFFERED_COMMANDS, inbox))
 
@@ -276,7 +276,8 @@ class EditorSession:
         return RequestError(code, self._redactor.clean(error.in_full))
 
 
-async def _inbox_text(cwd: Path) -> str:
+async def inbox_answer(cwd: Path) -> str:
+    """Return what waits for the user in the repository around `cwd`, two lines for each entry."""
     clock = WallClock()
     try:
         with store_reader_if_any(cwd, os.environ) as reader:

@@ -1,18 +1,26 @@
 """What waits for a human: one list, the same in every interface."""
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from builders import begin, git, land, make_run
+from builders import begin, git, land, make_context, make_run
+from scaffold.acp.editor_session import inbox_answer
+from scaffold.cli.repl.orchestrator_profile import inbox_text
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem, ProcessIdentity, Run
 from scaffold.core.states import Active, Completed, Failed, Paused, Saved, blocked_on_inbox
+from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
+from scaffold.mcp.run_queries import inbox_json
 from scaffold.orchestrator.owner.run_end import fail_run, pause_if_waiting
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.run.context import RunContext
+from scaffold.store.driver.location import database_path
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.changes.taken_work import without_taken_now
@@ -125,8 +133,7 @@ def test_what_waits_in_all_repositories_of_a_user_is_read_together(
     """BX-25: whoever owned a run has remembered its repository; one that cannot be read is named, one gone is not."""
     run = make_run(context, plan)
     take_over_run(context, run.id)
-    data = tmp_path / "home" / "scaffold" / "data"
-    user = UserStore.open(user_database(data), clock=WallClock())
+    user = UserStore.open(user_database(user_dirs().data), clock=WallClock())
     try:
         assert user.repositories.roots() == (context.root,)
         broken = tmp_path / "broken"
@@ -142,3 +149,54 @@ def test_what_waits_in_all_repositories_of_a_user_is_read_together(
         user.close()
     assert [(entry.kind, entry.repository) for entry in entries] == [("failed", context.root)]
     assert [each.repository for each in unread] == [broken]
+
+
+def made_older(context: RunContext, ids: dict[str, str]) -> None:
+    """Let each entry wait since so many days as it has entries behind it."""
+    context.store.close()
+    with closing(sqlite3.connect(database_path(context.repository.common_dir))) as database, database:
+        for days, kind in enumerate(reversed(KINDS), start=2):
+            at = (WallClock().now() - timedelta(days=days, hours=1)).isoformat()
+            table, column = ("inbox", "created_at") if kind in {"approval", "question"} else ("run", "updated_at")
+            database.execute(f"UPDATE {table} SET {column} = ? WHERE id = ?", (at, ids[kind]))
+
+
+def test_every_interface_shows_the_same_list_in_the_same_words(
+    context: RunContext, everything: dict[str, str], scaffold
+) -> None:
+    """BX-25: one queue, oldest first, the same in the terminal, for programs, in the REPL and in editors."""
+    made_older(context, everything)
+    user = UserStore.open(user_database(user_dirs().data), clock=WallClock())
+    with closing(user), user.transaction():
+        user.repositories.remember(context.repository.common_dir, context.root)
+    listed = scaffold("inbox", "--json").json
+    waiting = listed["waiting"]
+    assert [entry["id"] for entry in waiting] == [everything[kind] for kind in KINDS]
+    assert [entry["age"] for entry in waiting] == [f"{days} d ago" for days in range(8, 1, -1)]
+    assert [item["id"] for item in listed["inbox"]] == [everything["approval"], everything["question"]]
+    served = asyncio.run(inbox_json(context.root))
+    assert served["waiting"] == waiting
+    again = make_context(context.root)
+    try:
+        screens = [
+            scaffold("inbox").out,
+            scaffold("inbox", "--everywhere").out,
+            asyncio.run(inbox_text(again)),
+            asyncio.run(inbox_answer(context.root)),
+        ]
+    finally:
+        again.store.close()
+    for screen in screens:
+        words = " ".join(screen.split())
+        places = [words.index(entry["id"]) for entry in waiting]
+        assert places == sorted(places), screen
+        for entry in waiting:
+            assert entry["text"] in words, screen
+            assert entry["age"] in words, screen
+            assert all(command in words for command in entry["choices"].values()), screen
+    running = next(entry["run"] for entry in waiting if entry["kind"] == "question")
+    status = scaffold("status", running)
+    for entry in waiting[-2:]:
+        assert f"  {entry['id']}  {entry['who']}, {entry['age']}: {entry['text']}" in status.out
+    (only,) = scaffold("inbox", everything["saved"], "--json").json["waiting"]
+    assert only == waiting[0]
