@@ -83,6 +83,19 @@ def test_at_a_terminal_a_row_shows_the_check_until_it_ends(scenario, held, termi
 
 
 @pytest.mark.slow
+def test_a_narrow_terminal_shows_the_four_kinds_of_changes_alone(held, terminal):
+    """AL-26: there is no room for the rest; the report at the end stays."""
+    screen = terminal(columns=59)
+    screen.wait_for(r"^\d\d:\d\d:\d\d  started  hello")
+    held.touch()
+    assert screen.wait_for_exit() == 0
+    told = re.findall(r"\d\d:\d\d:\d\d  (\w+)", screen.raw)
+    assert told == ["started", "done"]
+    assert "▶ hello#1" not in screen.raw
+    assert "landed 1 action" in screen.text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["interrupt", "killed"])
 def test_a_run_that_is_ended_leaves_the_terminal_as_it_was(scenario, held, terminal, ending):
     """AL-26, AL-27."""

@@ -47,10 +47,10 @@ async def write_report(context: RunContext, run: Run) -> Path:
     content: Content = (view, history, run_costs(view, history.turns, bookings, history))
     # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
     # `completed` is also a status: such a word of ours stays, and only the page redacts it.
-    words = frozenset(_own_words(msgspec.json.schema(Content)))
-    content = msgspec.convert(
-        redactor.clean_all(msgspec.to_builtins(content, builtin_types=(datetime,)), kept=words), Content
-    )
+    words = frozenset(_own_words(msgspec.json.schema(Content, schema_hook=lambda _: {"type": "string"})))
+    # The only values that JSON does not have are paths.
+    plain = msgspec.to_builtins(content, builtin_types=(datetime,), enc_hook=str)
+    content = msgspec.convert(redactor.clean_all(plain, kept=words), Content, dec_hook=lambda kind, given: kind(given))
     view, history, costs = content
     with importing():  # needed only at the end of a run
         from scaffold.pages.page import report_page

@@ -399,17 +399,8 @@ _ROWS = (
         parsers.message,
     ),
     *EXECUTOR_ROWS,
-    _user_setting(
-        "notify",
-        "a command for `/bin/sh` that receives notifications, or a list of channels: `desktop`, `bell`, `ntfy:URL`, "
-        "`webhook:URL`, `command:LINE`, each with the kinds it takes: `desktop for waits, done, failed, 80%`",
-        parsers.notify,
-    ),
-    _user_setting(
-        "quiet_hours",
-        "a time of the day such as `22:00-07:00`, in local time: notifications of it come together at its end",
-        parsers.quiet_hours,
-    ),
+    _user_setting("notify", "what receives notifications: a command, or a list of channels", parsers.notify),
+    _user_setting("quiet_hours", "when notifications wait, in local time, e.g. `22:00-07:00`", parsers.quiet_hours),
     Setting(
         "inbox.wait_s",
         "how many seconds a worker waits for your decision before it pins its work and ends, if no terminal asks",
