@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from contextlib import closing
 from datetime import datetime, timedelta
 
@@ -292,3 +293,28 @@ async def test_a_server_that_is_away_is_asked_again_but_not_for_ever(harness, re
         ask_again.collect()
         await send_outbox(user, harness.clock, {}, lambda _, why: failures.append(why), wait=False)
         assert (failures[-1].passing, user.outbox.next_due()) == (False, None)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="it has `osascript`")
+async def test_the_desktop_shows_the_text_as_it_is(harness, tmp_path):
+    """BX-25: a program of the user's desktop gets it, and no tag of an agent's acts there; without one it is said."""
+    shown = tmp_path / "shown"
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    harness.context.environ["PATH"] = str(programs)
+    run = await harness.own(goal("g", act("a")))
+    notifier = await Notified.begin(harness, run, "desktop")
+    ask(harness, run, "one")
+    failed = "The notification by desktop failed: there is no `notify-send` on this machine: install libnotify"
+    await poll_until(lambda: failed in harness.notices(run))
+    program = programs / "notify-send"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > '{shown}'\n")
+    program.chmod(0o755)
+    item = ask(harness, run, "<b>Really</b> & now?")
+    await poll_until(shown.exists)
+    await notifier.end()
+    assert shown.read_text().splitlines() == [
+        *("--app-name=scaffold", "--", "scaffold: something waits for you"),
+        f"{harness.context.root.name}: question {item.id}: &lt;b&gt;Really&lt;/b&gt; &amp; now?",
+        f"scaffold inbox {item.id}",
+    ]
