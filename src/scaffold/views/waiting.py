@@ -18,8 +18,7 @@ from scaffold.core.knowledge import Chunk
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import join_limited, one_line, printable
 from scaffold.core.states import WAITS_FOR_HUMAN, Active, Cancelled, Completed, Failed, Paused, Planning, Saved
-from scaffold.plan.failures.answers import CHOICES
-from scaffold.run.failures.soft_timeouts import is_about_soft_timeout
+from scaffold.plan.failures.answers import CHOICES, SOFT_TIMEOUT
 from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.store.spending.run_budget import budget_use
@@ -192,7 +191,7 @@ def waiting_lines(entries: Iterable[WaitingEntry], now: datetime) -> Iterator[st
 
 
 def _held_up(item: InboxItem, asks: Sequence[ActionKey]) -> str:
-    if is_about_soft_timeout(item):
+    if SOFT_TIMEOUT in item.detail:
         return "nothing: the attempt goes on until its time is over"
     if subject_of(item) is not None:
         return f"{', '.join(asks)} does not land; other work does"

@@ -318,3 +318,15 @@ async def test_the_desktop_shows_the_text_as_it_is(harness, tmp_path):
         f"{harness.context.root.name}: question {item.id}: &lt;b&gt;Really&lt;/b&gt; &amp; now?",
         f"scaffold inbox {item.id}",
     ]
+
+
+async def test_without_the_users_database_the_run_goes_on_and_says_so(harness):
+    """BX-25: notifications never decide about a run."""
+    path = user_database(user_dirs().data)
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("not a database\n" * 100)
+    run = await harness.own(goal("g", act("a")))
+    await (await Notified.begin(harness, run, "bell")).end()
+    (notice,) = (text for text in harness.notices(run) if "notify" in text)
+    assert notice.startswith("Nothing is sent by `notify`: ")

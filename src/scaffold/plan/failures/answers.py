@@ -15,6 +15,8 @@ ANSWERS: Final = {
 }
 
 
+SOFT_TIMEOUT: Final = "soft_timeout"
+"""Key in the detail of an inbox item that asks whether an attempt is to go on; the value counts such questions."""
 CHOICES: Final = "choices"
 """Key in the detail of an inbox item: the words that an answer may begin with, each with its meaning."""
 CONTEXT: Final = "context"

@@ -3,18 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import Final
 
 from scaffold.core.model import Attempt, InboxItem, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES
 from scaffold.host.random_ids import new_id
-from scaffold.plan.failures.answers import ANSWERS, CHOICES, WAIT
+from scaffold.plan.failures.answers import ANSWERS, CHOICES, SOFT_TIMEOUT, WAIT
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.store.database import Store
-
-SOFT_TIMEOUT: Final = "soft_timeout"
-"""Key in the detail of an inbox item that asks whether an attempt is to go on; the value counts such questions."""
 
 
 def is_about_soft_timeout(item: InboxItem) -> bool:

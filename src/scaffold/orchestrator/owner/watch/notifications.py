@@ -134,12 +134,14 @@ async def notify_until_done(
         if channel.name not in warned:
             warned.add(channel.name)
             what = "The `notify` command" if channel.kind == "command" else f"The notification by {channel.name}"
-            text = context.redactor.clean(f"{what} failed: {failure.why}")
-            # The end of a run is reported after its release, when another process may own it.
-            with suppress(StaleFence, StoreUnavailable), owner_transaction(context.store, run):
-                context.store.events.append(run.id, NoticeRaised("warning", text))
+            _record_notice(context, run, f"{what} failed: {failure.why}")
 
-    with closing(UserStore.open(user_database(user_dirs().data), clock=context.clock)) as user:
+    try:
+        opened = UserStore.open(user_database(user_dirs().data), clock=context.clock)
+    except StoreError as error:
+        _record_notice(context, run, f"Nothing is sent by `notify`: {error.what}")
+        return
+    with closing(opened) as user:
         feed = NotificationFeed(context, run, user, lambda: context.redactor)
         _find_missed(context.environ, user, but=run)
         async with asyncio.TaskGroup() as sending:
@@ -147,16 +149,23 @@ async def notify_until_done(
             while not ending:
                 # Asked before the feed is read, so that the last round delivers what the end caused.
                 ending = done()
-                with suppress(StoreUnavailable):  # delivered after the outage
+                with suppress(StoreError):  # delivered after the outage
                     feed.collect()
                     for batch in sender.due_batches():
                         sending.create_task(sender.send(batch))
                 if not ending:
                     await context.clock.sleep(POLL_S)
-        with suppress(StoreUnavailable), user.transaction():
-            user.outbox.unfollow(run.id)
-        if user.outbox.next_due() is not None:
-            send_later()
+        with suppress(StoreError):
+            with user.transaction():
+                user.outbox.unfollow(run.id)
+            if user.outbox.next_due() is not None:
+                send_later()
+
+
+def _record_notice(context: RunContext, run: Run, text: str) -> None:
+    # The end of a run is reported after its release, when another process may own it.
+    with suppress(StaleFence, StoreUnavailable), owner_transaction(context.store, run):
+        context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(text)))
 
 
 def _find_missed(environ: Mapping[str, str], user: UserStore, *, but: Run | None = None) -> None:
@@ -203,7 +212,8 @@ class NotificationSender:
     async def send(self, batch: tuple[QueuedNotification, ...]) -> bool:
         """Deliver one batch; return whether it was. What fails is tried again later, if that may help."""
         failure = await send_by(parse_channel(batch[0].channel), batch, self._environ, timeout_s=self._timeout_s)
-        with self._user.transaction(durable=True):
+        # If this cannot be stored, they are sent again once this process has ended.
+        with suppress(StoreError), self._user.transaction(durable=True):
             for each in batch:
                 if failure is None or not failure.passing or each.tries + 1 >= MAX_TRIES:
                     self._user.outbox.remove(each)
