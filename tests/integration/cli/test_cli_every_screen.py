@@ -39,7 +39,8 @@ goals:
 """
 SCREENS = {
     "status": [(), ("--watch",)],
-    "inbox": [(), ("--all",)],
+    "inbox": [(), ("--all",), ("--everywhere",)],
+    "notify": [()],
     "review": [("--stat",), ("--rates",)],
     "plan": [("check", "plan.yaml"), ("explain", "plan.yaml"), ("simulate", "plan.yaml")],
     "attach": [()],
