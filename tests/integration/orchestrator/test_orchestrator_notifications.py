@@ -13,6 +13,7 @@ from msgspec import structs
 from scaffold.core.model import InboxItem, ProcessIdentity
 from scaffold.core.states import Completed, Failed
 from scaffold.host.random_ids import new_id
+from scaffold.host.tcp_ports import announced_address
 from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.orchestrator.owner.watch.notifications import MAX_TRIES, NotificationFeed, notify_until_done, send_outbox
@@ -202,17 +203,16 @@ def outbox_of(harness, clock=None):
 
 async def test_ntfy_and_webhooks_get_what_they_take_with_a_link_to_the_request(harness, receiver):
     """BX-25: the link is the page of the running server, which asks who decides; only the kinds that are wanted."""
-    (user_dirs().data).mkdir(parents=True, exist_ok=True)
-    (user_dirs().data / "serve.json").write_text('{"url": "http://127.0.0.1:1234"}')
     run = await harness.own(goal("g", act("a")))
     host = receiver.url.removeprefix("http://")
     channels = (f"ntfy:http://ada:pw@{host}/topic for waits", f"webhook:{receiver.url}/hook?key=1 for done")
-    notifier = await Notified.begin(harness, run, *channels)
-    item = ask(harness, run, "May I? Überall \x1b[2K")
-    await poll_until(lambda: receiver.requests)
-    with harness.store.transaction():
-        harness.store.runs.move(run.id, Completed())
-    await notifier.end()
+    with announced_address(user_dirs().data, "http://127.0.0.1:1234"):
+        notifier = await Notified.begin(harness, run, *channels)
+        item = ask(harness, run, "May I? Überall \x1b[2K")
+        await poll_until(lambda: receiver.requests)
+        with harness.store.transaction():
+            harness.store.runs.move(run.id, Completed())
+        await notifier.end()
     (topic, ntfy, text), (hook, webhook, body) = receiver.requests
     assert (topic, ntfy["title"], ntfy["priority"], ntfy["tags"]) == (
         *("/topic", "scaffold: something waits for you", "high", "raised_hand"),

@@ -16,6 +16,7 @@ from scaffold.core.errors import ModelError
 from scaffold.core.printable_text import count_of, printable, truncate_text
 from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
+from scaffold.host.tcp_ports import served_address
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import Deadlines, HttpRequest
@@ -46,8 +47,6 @@ NTFY_TAGS: Mapping[NotificationEvent, str] = {
     "budget": "moneybag",
 }
 NTFY_PRIORITIES: Mapping[NotificationEvent, str] = {"inbox": "high", "failed": "high"}
-SERVER_FILE = "serve.json"
-"""The file in which a running `scaffold serve` has its address, without a token."""
 APPLESCRIPT = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
 
 
@@ -56,12 +55,6 @@ class Failure(Struct, frozen=True):
 
     why: str
     passing: bool
-
-
-class ServerAddress(Struct, frozen=True):
-    """Where the user's `scaffold serve` answers."""
-
-    url: str
 
 
 async def send_by(
@@ -89,11 +82,8 @@ def link_of(told: Notification) -> str:
 
     Neither changes anything: who decides does it there, or at the terminal.
     """
-    with suppress(OSError, msgspec.DecodeError):
-        address = msgspec.json.decode((user_dirs().data / SERVER_FILE).read_bytes(), type=ServerAddress).url
-        if urlsplit(address).scheme in {"http", "https"} and address.isprintable():
-            page = f"inbox/{told.item}" if told.item else f"runs/{told.run}"
-            return f"{address.rstrip('/')}/{page}"
+    if (address := served_address(user_dirs().data)) is not None:
+        return f"{address}/inbox/{told.item}" if told.item else f"{address}/runs/{told.run}"
     if told.item:
         return f"scaffold inbox {told.item}"
     return f"scaffold {'review' if told.event == 'done' else 'status'} {told.run}"
