@@ -5,14 +5,9 @@ import json
 import pytest
 
 from scaffold.core.landing.conflict import FileVersions
-from scaffold.landing.conflicts.lock_files import (
-    LOCK_FILES,
-    LOCK_TOOLS,
-    lock_tool,
-    require_versions,
-    text_to_start_from,
-)
+from scaffold.landing.conflicts.lock_files import LOCK_TOOLS, lock_tool, require_versions, text_to_start_from
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.verify.paths.conventions import LOCK_FILES
 from support.errors import error_of
 
 HEAD = "version = 1\n\n"

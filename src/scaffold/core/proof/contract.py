@@ -1,6 +1,6 @@
 """Contracts: what must hold in a tree before an action's effects may become facts, and the results of checking it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -153,6 +153,17 @@ class ExecutedLines(Struct, frozen=True):
     executed: int
 
 
+class CheckReach(Struct, frozen=True, kw_only=True):
+    """What a check was seen to reach of a change."""
+
+    check: str
+    """The command."""
+    lines: Mapping[str, tuple[tuple[int, int], ...]] = {}
+    """The changed lines that it executed, by path: first and last of each range, at the verified commit."""
+    tests: tuple[str, ...] = ()
+    """The files whose tests it ran."""
+
+
 Strength = Literal["proven", "reviewed", "unchanged behaviour", "weak"]
 """How much the evidence says: no doubt is left | a reviewer or a human agreed in spite of doubts | the change means
 nothing to the program, which answers all doubts | doubts remain. JSON says `unchanged` for the third."""
@@ -233,6 +244,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     gates: tuple[GateResult, ...] = ()
     executed_lines: ExecutedLines | None = None
     """The changed lines that checks executed; None if there are none or they are unknown."""
+    reach: tuple[CheckReach, ...] = ()
+    """Which of the changed lines each check executed, as far as it was observed."""
     merged: tuple[FileMerge, ...] = ()
     """The outcome for each file that both the work and newer landings changed, if one was in conflict."""
     proof_key: str = ""

@@ -19,11 +19,6 @@ from scaffold.plan.text.bounded import read_json, read_toml
 
 MAX_BYTES = 20 * 1024 * 1024
 """The largest lock file that is regenerated."""
-LOCK_FILES = frozenset({
-    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "composer.lock"),
-    *("Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "Gemfile.lock", "flake.lock"),
-})  # fmt: skip
-"""Files that a tool computes from a manifest, so merging their lines is always wrong."""
 PACKAGE = "[[package]]\n"
 _INDENT = re.compile(r"\A\{\n([ \t]+)")
 CONTENTS = ("source", "resolved", "integrity", "checksum", "sdist", "wheels")
@@ -65,11 +60,6 @@ LOCK_TOOLS: Mapping[str, LockTool] = {
     "uv.lock": LockTool(("uv", "lock", "--offline"), "toml"),
 }
 """The tools that work without a network, by file name; the other LOCK_FILES have no such tool."""
-
-
-def is_lock_file(path: str) -> bool:
-    """Return whether a path is named like a file that only its tool makes."""
-    return PurePosixPath(path).name in LOCK_FILES
 
 
 def lock_tool(path: str) -> LockTool | None:

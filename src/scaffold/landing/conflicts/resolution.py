@@ -19,10 +19,10 @@ from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
 from scaffold.landing.conflicts.json_merge import merge_json
 from scaffold.landing.conflicts.line_merge import merge_items, merge_union
 from scaffold.landing.conflicts.lock_files import MAX_BYTES as MAX_LOCK_BYTES
-from scaffold.landing.conflicts.lock_files import is_lock_file
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_merge import merge_python
 from scaffold.landing.conflicts.toml_merge import merge_toml
+from scaffold.verify.paths.conventions import is_lock_file
 
 UNSPECIFIED = "unspecified"
 MERGED_AS_TEXT = frozenset({"set", "text", UNSPECIFIED})

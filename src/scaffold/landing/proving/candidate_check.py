@@ -134,7 +134,7 @@ class CandidateVerifier:
             known = {each.code for each in proven.doubts}
             kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS - known)
             verification = msgspec.structs.replace(
-                verification, doubts=(*proven.doubts, *kept), executed_lines=before.executed_lines
+                verification, doubts=(*proven.doubts, *kept), executed_lines=before.executed_lines, reach=before.reach
             )
             # On this tip, other modules may read what nothing read on the worker's base.
             verification = await with_unchanged_behaviour(

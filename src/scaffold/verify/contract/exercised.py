@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import structs
 
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
-from scaffold.core.proof.contract import Contract, Doubt, ExecutedLines, Verification
+from scaffold.core.proof.contract import CheckReach, Contract, Doubt, ExecutedLines, Verification
 from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.observation.changed_code import ChangedCode
 from scaffold.verify.observation.observer import CheckObserver, Observation
@@ -14,6 +14,8 @@ from scaffold.verify.observation.observer import CheckObserver, Observation
 _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|npm|npx|pnpm|yarn|uv|poetry|docker|podman)\b")
 
 MAX_NAMED = 3
+MAX_TEST_FILES = 2_000
+"""Files with tests that a check ran, as they are stored."""
 
 
 def with_executed_lines(verification: Verification, contract: Contract, observer: CheckObserver) -> Verification:
@@ -29,11 +31,29 @@ def with_executed_lines(verification: Verification, contract: Contract, observer
     if ended:
         text = utf8_safe(f"the changed code ended the program of its check: {join_limited(ended, MAX_NAMED)}")
         verification = structs.replace(verification, doubts=(*verification.doubts, Doubt("ended_early", text)))
+    reach = tuple(_reach_of(check.command, observer.observations) for check in contract.commands)
+    verification = structs.replace(verification, reach=tuple(each for each in reach if each.lines or each.tests))
     found = executed_lines(contract, observer.code, observer.observations)
     if found is None:
         return verification
     doubts = () if found.executed else (not_executed(found.total),)
     return structs.replace(verification, executed_lines=found, doubts=(*verification.doubts, *doubts))
+
+
+def _reach_of(command: str, observations: Mapping[str, Observation]) -> CheckReach:
+    seen = observations.get(command, Observation())
+    # The store takes no path that is not UTF-8.
+    lines = {path: _ranges(numbers) for path, numbers in sorted(seen.executed.items()) if path == utf8_safe(path)}
+    tests = sorted({utf8_safe(name.partition("::")[0]) for name in seen.tests})
+    return CheckReach(check=command, lines=lines, tests=tuple(tests[:MAX_TEST_FILES]))
+
+
+def _ranges(numbers: Collection[int]) -> tuple[tuple[int, int], ...]:
+    found = list[tuple[int, int]]()
+    for number in sorted(numbers):
+        joins = found and found[-1][1] == number - 1
+        found[-1:] = [(found[-1][0], number)] if joins else [*found[-1:], (number, number)]
+    return tuple(found)
 
 
 def not_executed(total: int) -> Doubt:

@@ -20,6 +20,12 @@ TEST_NAME = re.compile(
 """The file names of tests for pytest, unittest, go, jest, vitest and similar runners; cargo finds them in `tests/`.
 `testing.py` is often part of the program, so it is not included."""
 
+LOCK_FILES = frozenset({
+    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "composer.lock"),
+    *("Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "Gemfile.lock", "flake.lock"),
+})  # fmt: skip
+"""Files that a tool computes from a manifest, so merging their lines is always wrong."""
+
 _SCRIPT = re.compile(r".*\.[cm]?[jt]sx?")
 _SCRIPT_NAME = re.compile(r"tests?\.[cm]?[jt]sx?|test-.*\.[cm]?[jt]sx?")
 """Names of tests for Node's own runner, ava and tape, outside the program's own folders."""
@@ -53,3 +59,8 @@ def is_test_file(path: str) -> bool:
         return True
     # `test-utils.js` is rather a helper of tests.
     return path.rpartition("/")[2].partition(".")[0] == "test" and _SCRIPT.fullmatch(path) is not None and is_test(path)
+
+
+def is_lock_file(path: str) -> bool:
+    """Return whether a path is named like a file that only its tool makes."""
+    return path.rpartition("/")[2] in LOCK_FILES
