@@ -1,4 +1,4 @@
-"""`review`: what a person who takes the work reads, the doubtful and the risky first."""
+"""`review`: what a person who takes the work reads, by intent, the doubtful first."""
 
 import json
 
@@ -32,22 +32,28 @@ def risky(tmp_path):
     return scenario
 
 
-def test_the_diff_begins_with_what_is_risky_and_facts_with_the_weak_ones(risky):
-    """BX-2: each file has its risk and the reason; the patch has the same order, and the checkout is not touched."""
+def test_the_change_is_shown_by_intent_and_what_deserves_attention_first(risky):
+    """BX-25: what serves no line comes first; each part says why it is where it is; the checkout is not touched."""
     before = checkout_bytes(risky.repo)
     found = json.loads(risky.scaffold("review", "--json").stdout)
-    shown = {each["path"]: (each["risk"], each["reason"]) for each in found["files"]}
-    assert list(shown) == ["auth.txt", "old.txt", "big.txt", "after.txt", "before.txt", "odd name"]
-    assert shown["auth.txt"] == ("protected", "is in a protected area: auth")
-    assert shown["old.txt"] == ("deleted", "is gone")
-    assert shown["big.txt"] == ("big", "has 300 changed lines")
-    assert shown["before.txt"] == ("rest", "is after.txt now")
-    heads = [line.split(" b/")[1] for line in found["patch"].splitlines() if line.startswith("diff --git")]
-    assert heads == ["auth.txt", "old.txt", "big.txt", "after.txt", "odd name"]
-    text = risky.scaffold("review", "--stat").stdout
-    assert text.index("Protected areas: 1 file") < text.index("Deleted: 1 file") < text.index("Everything else")
-    assert "diff --git" not in text
+    shown = {each["path"]: (each["kind"], each["attention"]) for each in found["files"]}
+    assert list(shown) == ["auth.txt", "after.txt", "big.txt", "odd name", "old.txt"]
+    assert shown["auth.txt"] == ("A", "is in a protected area: auth")
+    assert shown["after.txt"] == ("R", None)
+    groups = {each["title"]: [hunk["path"] for hunk in each["hunks"]] for each in found["intents"]}
+    assert groups == {
+        "Serves no line of a contract": ["after.txt", "odd name", "old.txt"],
+        "all: must exist: big.txt": ["big.txt"],
+        "all: declares auth.txt": ["auth.txt"],
+    }
+    text = risky.scaffold("review").stdout
+    assert text.index("# Serves no line") < text.index("# all: must exist: big.txt: 1 file, +300 -0")
+    assert "@@ before.txt -> after.txt @@ moved; no check is known to reach it" in text
+    assert "     1 +line1\n" in text
+    assert "+line1" not in risky.scaffold("review", "--stat").stdout
     assert "exit 0  make check" in text
+    alone = risky.scaffold("review", "all").stdout
+    assert alone.startswith("# Serves no line of a contract: 3 files")
     page = risky.scaffold("review", "--web")
     assert page.stdout.strip().endswith(".html")
     assert checkout_bytes(risky.repo) == before

@@ -11,7 +11,7 @@ from scaffold.core.change_approval import ChangeAnswers, ChangeSubject, answers_
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import InboxItem, Run
-from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.printable_text import count_of, truncate_text, utf8_safe
 from scaffold.core.proof.contract import Doubt, DoubtCode
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.git import commits, refs
@@ -23,11 +23,13 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import own_fingerprint
+from scaffold.views.changes.change_text import TextLimits, change_text_lines
+from scaffold.views.changes.reviewed_change import Contribution, read_change
 
-LISTED_BYTES = 8 * 1024
-"""Limit for the list of changed files."""
-SHOWN_BYTES = 128 * 1024
-"""Limit for the diff that is stored with the question; `scaffold diff` shows all of it."""
+SHOWN_CHARS = 128 * 1024
+"""Limit for the change that is stored with the question; `scaffold diff` shows all of it."""
+SHOWN_LINES = 2_000
+SHOWN_HUNK_LINES = 200
 CHANGE_LIFETIME = timedelta(days=30)
 """How long a candidate waits for an answer; afterwards it is asked about anew."""
 
@@ -166,12 +168,14 @@ class ChangeApprovals:
             await refs.delete(self._context.git, refs.review_ref(attempt_id), old=shown)
 
     async def _change_text(self, candidate: Candidate) -> str:
-        # The list of changed files, then the patch, without secrets.
-        git, ends = self._context.git, (candidate.own_base, candidate.commit)
-        listing = ("diff-tree", "-r", "--stat=100", *commits.DIFF_OPTIONS, *ends)
-        files = (await git(*listing, env=commits.WITHOUT_ATTRIBUTES, limit_bytes=LISTED_BYTES)).out
-        patch = await commits.diff_text(git, *ends, limit_bytes=SHOWN_BYTES)
-        return self._context.redactor.clean(utf8_safe(f"{files.decode(errors='replace')}\n{patch}"))
+        # By intent, without secrets.
+        context, ends = self._context, (candidate.own_base, candidate.commit)
+        work = Contribution(candidate.action, candidate.attempt)
+        change = await read_change(context.git, context.store, self._run, [work], ends)
+        rest = f"scaffold review {candidate.action.key}"
+        limits = TextLimits(hunk_lines=SHOWN_HUNK_LINES, lines=SHOWN_LINES, rest=rest)
+        text = "\n".join([*change_text_lines(change, limits), ""])
+        return truncate_text(context.redactor.clean(utf8_safe(text)), SHOWN_CHARS)
 
     async def _is_as_handed_in(self, candidate: Candidate, subject: ChangeSubject) -> bool:
         attempt, listed = candidate.attempt, self._run.settings.landing.tracked_list

@@ -1,53 +1,17 @@
-"""The review of a run's work: its commits with their evidence, and its changed files, the riskiest first."""
+"""The review of a run's work: its commits with their evidence, and its change by intent."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, Commit
-from scaffold.core.model import Action, Attempt, Fact, Run
+from scaffold.core.model import Action, Attempt, Fact
 from scaffold.core.proof.contract import STRENGTHS, ExecutedLines
-from scaffold.git.added_lines import NUMSTAT_TABS
 from scaffold.git.client.command_line import Git
-from scaffold.git.commits import (
-    DIFF_OPTIONS,
-    WITHOUT_ATTRIBUTES,
-    PathChange,
-    batch_contents,
-    listed_paths,
-    path_changes,
-    renames,
-)
-from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
-from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason
-from scaffold.verify.paths.manifest import changed_check_settings, has_settings
+from scaffold.views.changes.reviewed_change import Contribution, ReviewedChange, read_change
 from scaffold.views.changes.session_commits import SessionCommit, commits_between, paths_by_commit
 from scaffold.views.run_view import RunView
-
-Risk = Literal["checks", "protected", "deleted", "big", "untested", "rest"]
-"""Decides how work is checked | in a protected area | gone | many lines | lines that no check executed | the rest."""
-RISKS: Sequence[Risk] = get_args(Risk)
-"""In reading order."""
-BIG_LINES = 200
-"""A file with more changed lines is big."""
-
-
-class ReviewedFile(Struct, frozen=True, kw_only=True):
-    """A changed file."""
-
-    path: str
-    kind: Literal["A", "D", "M", "T"]
-    """Added | deleted | modified | type changed."""
-    added: int
-    deleted: int
-    risk: Risk
-    reason: str
-    """The reason for its risk, to be read after its path; empty for the rest."""
-    actions: tuple[ActionKey, ...]
-    """The actions whose commits changed it."""
 
 
 class ReviewedCommit(Struct, frozen=True, kw_only=True):
@@ -63,12 +27,10 @@ class ReviewedCommit(Struct, frozen=True, kw_only=True):
 class RunReview(Struct, frozen=True, kw_only=True):
     """The work of a run on its session branch."""
 
-    base: Commit
-    head: Commit
     commits: tuple[ReviewedCommit, ...]
     """Parents before their children."""
-    files: tuple[ReviewedFile, ...]
-    """By risk, then by path."""
+    change: ReviewedChange
+    """The whole difference, by intent."""
     in_base: Mapping[ActionKey, tuple[Fact, ...]]
     """The facts of actions that have no commit, because the base that the run was carried over to has their change."""
 
@@ -86,14 +48,15 @@ async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Ru
     commits = await commits_between(git, store, run, old=run.base_sha, new=head)
     by_key = {action.key: action for action in view.actions}
     reviewed = tuple(_reviewed_commit(view, each, by_key) for each in commits)
-    files = await _reviewed_files(git, store, run, head, reviewed)
+    paths = await paths_by_commit(git, run, commits)
+    change = await read_change(git, store, run, contributions_of(view, commits, paths), (run.base_sha, head))
     landed = {action: _landed_attempt(view.attempts_of(action), None) for action in view.actions}
     in_base = {
         action.key: tuple(fact for fact in view.facts[action.goal_id] if fact.assertion in action.effects)
         for action, attempt in landed.items()
         if attempt is not None and attempt.head_sha is None
     }
-    return RunReview(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=in_base)
+    return RunReview(commits=reviewed, change=change, in_base=in_base)
 
 
 def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[ActionKey, Action]) -> ReviewedCommit:
@@ -113,101 +76,16 @@ def _landed_attempt(attempts: Sequence[Attempt], commit: Commit | None) -> Attem
     return next((each for each in reversed(landed) if commit in {None, each.head_sha}), None)
 
 
-async def _reviewed_files(
-    git: Git, store: Store, run: Run, head: Commit, commits: Sequence[ReviewedCommit]
-) -> tuple[ReviewedFile, ...]:
-    base = run.base_sha
-    # Marks in task lists change with each commit, and need no review.
-    shown = await own_changed_paths(git, run.settings.landing.tracked_list, base, head)
-    changes = [each for each in await path_changes(git, base, head) if each.path in shown]
-    paths = await paths_by_commit(git, run, [each.commit for each in commits])
-    judge = _RiskJudge(
-        layout=BaseLayout(await listed_paths(git, base), _judging_commands(store, run)),
-        areas=ProtectedAreas.with_added(run.settings.permissions.areas),
-        settings=await _changed_settings(git, base, head, changes),
-        renamed=await renames(git, base, head),
-        lines=await _line_counts(git, base, head),
-        untested=frozenset(
-            path
-            for each in commits
-            if each.executed is not None and each.executed.executed < each.executed.total
-            for path in paths[each.commit.commit]
-        ),
-    )
-    found = []
-    for change in changes:
-        risk, reason = judge.risk_of(change)
-        added, deleted = judge.lines.get(change.path, (0, 0))
-        touching = [each.commit.action for each in commits if change.path in paths[each.commit.commit]]
-        found.append(
-            ReviewedFile(
-                path=change.path,
-                kind=change.kind,
-                added=added,
-                deleted=deleted,
-                risk=risk,
-                reason=reason,
-                actions=tuple(dict.fromkeys(key for key in touching if key is not None)),
-            )
-        )
-    return tuple(sorted(found, key=lambda file: (RISKS.index(file.risk), file.path)))
-
-
-class _RiskJudge(Struct, frozen=True, kw_only=True):
-    """Says why a changed file deserves attention."""
-
-    layout: BaseLayout
-    areas: ProtectedAreas
-    settings: Mapping[str, Sequence[str]]
-    renamed: Mapping[str, str]
-    lines: Mapping[str, tuple[int, int]]
-    untested: frozenset[str]
-
-    def risk_of(self, change: PathChange) -> tuple[Risk, str]:
-        """Return the first risk that applies, and why."""
-        path = change.path
-        if why := check_input_reason(change, self.layout):
-            return "checks", why
-        if parts := self.settings.get(path):
-            return "checks", f"has settings that determine check results: {', '.join(parts[:3])}"
-        if area := self.areas.area_of(path):
-            return "protected", f"is in a protected area: {area}"
-        if change.kind != "D":
-            return self._extent_risk(path)
-        return ("rest", f"is {self.renamed[path]} now") if path in self.renamed else ("deleted", "is gone")
-
-    def _extent_risk(self, path: str) -> tuple[Risk, str]:
-        changed = sum(self.lines.get(path, (0, 0)))
-        if changed > BIG_LINES:
-            return "big", f"has {changed:,} changed lines"
-        if path in self.untested:
-            return "untested", "is part of a change of which the checks executed only some lines"
-        return "rest", ""
-
-
-def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
-    baseline = store.baselines.for_run(run.id)
-    gates = [each.gate.command for each in baseline.runs] if baseline else []
-    contracts = [action.contract for action in store.actions.for_run(run.id) if action.contract]
-    return tuple(dict.fromkeys([*gates, *(check.command for each in contracts for check in each.commands)]))
-
-
-async def _changed_settings(
-    git: Git, base: Commit, head: Commit, changes: Sequence[PathChange]
-) -> dict[str, tuple[str, ...]]:
-    """Return, by path, the changed parts of manifests that determine check results."""
-    manifests = [each.path for each in changes if has_settings(each.path) and not each.is_gitlink]
-    names = [f"{commit}:{path}" for path in manifests for commit in (base, head)]
-    contents = await batch_contents(git, names) if names else ()
-    pairs = zip(manifests, contents[::2], contents[1::2], strict=True)
-    return {path: changed_check_settings(path, before, after) for path, before, after in pairs}
-
-
-async def _line_counts(git: Git, old: Commit, new: Commit) -> dict[str, tuple[int, int]]:
-    """Return {path: (added, deleted)} of text files."""
-    options = [each for each in DIFF_OPTIONS if each != "-M"]
-    args = ("diff-tree", "-r", "-z", "--numstat", "--no-renames", *options, old, new)
-    records = (await git(*args, env=WITHOUT_ATTRIBUTES)).records
-    parts = [record.split("\t", NUMSTAT_TABS) for record in records]
-    # A binary file has `-` for its counts.
-    return {path: (int(added), int(deleted)) for added, deleted, path in parts if added.isdecimal()}
+def contributions_of(
+    view: RunView, commits: Sequence[SessionCommit], paths: Mapping[Commit, frozenset[str]]
+) -> tuple[Contribution, ...]:
+    """Return the actions that the commits landed, in their order, each with the paths of all its commits."""
+    by_key = {action.key: action for action in view.actions}
+    found: dict[ActionKey, Contribution] = {}
+    for each in commits:
+        action = by_key.get(each.action) if each.action else None
+        attempt = _landed_attempt(view.attempts_of(action), each.commit) if action else None
+        if action is not None and attempt is not None:
+            before = found[action.key].paths or frozenset() if action.key in found else frozenset()
+            found[action.key] = Contribution(action, attempt, frozenset(before) | paths[each.commit])
+    return tuple(found.values())

@@ -2,30 +2,37 @@
 
 import os
 import sys
+from typing import Any
 
 import click
 
 from scaffold.cli.commands.inspection.open import show_report
-from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.changes.review_text import commit_lines, file_lines, files_by_risk, review_json, summary_lines
+from scaffold.cli.commands.options import json_option, pageable, run_option
+from scaffold.cli.render.changes.review_text import (
+    change_json,
+    commit_lines,
+    file_lines,
+    intent_lines,
+    review_json,
+    summary_lines,
+)
 from scaffold.cli.render.changes.reviewer_text import cost_text, probe_json, rates_json, rates_lines, reply_lines
-from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
+from scaffold.cli.render.changes.waiting_change_text import change_json as waiting_json
+from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.cost_terms import billing_note
 from scaffold.cli.render.inbox_text import entry_text
 from scaffold.cli.render.status_text import next_lines
-from scaffold.cli.render.terminal.style import print_json, print_patch
-from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_if_any, context_with_run
 from scaffold.config.folder_trust import prompt_folders
 from scaffold.config.run.effective_settings import chosen_models, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.executor_settings import ExecutorSettings
-from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import BUILDER, ReviewerSettings
-from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.wall_clock import WallClock
 from scaffold.landing.facts.landing_record import last_landed, session_tip
@@ -33,19 +40,20 @@ from scaffold.plan.review_rates import unreliable_text
 from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import reviewer_rates
 from scaffold.run.learning.stores import reviewer_standing
-from scaffold.views.changes.review_view import ReviewedFile, RunReview, read_review
+from scaffold.views.changes.review_view import read_review
+from scaffold.views.changes.reviewed_change import read_shown_change
+from scaffold.views.changes.shown_range import ShownRange, find_range
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.changes.waiting_change import read_waiting_change
-from scaffold.views.run_view import RunView, read_run_view
+from scaffold.views.run_view import read_run_view
 from scaffold.worker.second_review.reviewer_probe import ProbeReply, ReviewerProbe
 
 NO_CHANGES = "There is no landed change of code in which a fault can be planted."
 PLANTED, MAX_PLANTED = 5, 100  # faults that a probe plants
-MAX_PATHS = 500  # in one git command: the length of a command line is limited
 
 
 @click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
+@click.argument("target", metavar="[RUN|ACTION]", required=False)
 @click.option("--web", is_flag=True, help="Open the report in your browser instead.")
 @click.option("--stat", is_flag=True, help="Leave out the diff.")
 @click.option("--rates", is_flag=True, help="Show how often the second reviewer was right instead.")
@@ -58,72 +66,76 @@ MAX_PATHS = 500  # in one git command: the length of a command line is limited
     help="Show N changes with a planted fault, and as many without, to the second reviewer.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Which faults and changes a probe chooses.")
+@run_option
 @json_option
 @pageable
-def review(
-    run_name: str | None, *, web: bool, stat: bool, rates: bool, probe: int | None, seed: int, as_json: bool
-) -> None:
-    """Show the work of RUN (default: the latest): weak facts, commits with their evidence, the diff by risk.
+def review(target: str | None, *, rates: bool, probe: int | None, as_json: bool, **given: Any) -> None:
+    """Show the work of RUN (default: the latest) or the change of ACTION by intent.
 
-    The diff begins with what decides checks, then protected areas, deleted files, big changes, and changes of which
-    checks executed only some lines. `scaffold land` takes the work, `scaffold revert ACTION` undoes a part of it.
+    Weak facts and the commits with their evidence come first, then the diff: what serves no line of a contract, then
+    the parts that serve each line, with the reason. `scaffold land` takes the work, `scaffold revert ACTION` undoes a
+    part of it.
     """
     if rates and probe is not None:
         raise UsageError("--rates and --probe are two questions", "Give one of them.")
     if rates:
         run_async(show_rates(as_json=as_json))
     elif probe is not None:
-        run_async(probe_reviewer(run_name, probe, seed, as_json=as_json))
+        run_async(probe_reviewer(target or given["run_name"], probe, given["seed"], as_json=as_json))
     else:
-        run_async(_review_run(run_name, web=web, stat=stat, as_json=as_json))
+        run_async(_review(target, given["run_name"], web=given["web"], stat=given["stat"], as_json=as_json))
 
 
-async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
-    async with context_with_run(run_name, "landed") as (context, run):
-        if web:
-            await show_report(context, run, as_json=as_json)
-            return
-        view = await with_taken(context.git, context.store, read_run_view(context, run))
-        # A run that has not started has no branch yet; one on which something landed must have it.
-        has_landed = last_landed(context.store, run) is not None
-        head = await session_tip(context, run) if has_landed else run.base_sha
-        found = await read_review(context.git, context.store, view, head)
-        asked = [(each, read_waiting_change(context.store, each.item)) for each in view.summary.waiting]
-        waiting = [(entry, change) for entry, change in asked if change is not None]
-        if as_json:
-            patches = {risk: await _read_patch(context, run, head, files) for risk, files in files_by_risk(found)}
-            changes = [{"item": entry.id, "text": entry.text, **change_json(change)} for entry, change in waiting]
-            print_json({**review_json(view, found, patches), "waiting": changes})
-            return
-        if waiting:
-            layout = layout_for(sys.stdout)
-            texts = [
-                entry_text(entry, view.summary.at, layout, change_lines(change, layout)) for entry, change in waiting
-            ]
-            click.echo("\n\n".join([*texts, ""]))
-        await _print_review(context, view, found, layout_for(sys.stdout), stat=stat)
+async def _review(target: str | None, run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
+    async with context_with_run(run_name, "started" if target else "landed", part=target) as (context, run):
+        shown = await find_range(context.git, context, run, target)
+        if shown.action is not None:
+            await _review_action(context, run, shown, stat=stat, as_json=as_json)
+        elif web:
+            await show_report(context, shown.run or run, as_json=as_json)
+        else:
+            await _review_run(context, shown.run or run, stat=stat, as_json=as_json)
 
 
-async def _print_review(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:
+async def _review_action(context: RunContext, run: Run, shown: ShownRange, *, stat: bool, as_json: bool) -> None:
+    change = await read_shown_change(context.git, context.store, run, shown)
+    key, layout = shown.action.key if shown.action else "", layout_for(sys.stdout)
+    if as_json:
+        print_json(
+            {"run": run.id, "action": key, "note": shown.note or None, **(change_json(change) if change else {})}
+        )
+        return
+    if shown.note:
+        print_text(f"note: {shown.note}", err=True)
+    if change is not None:
+        lines = file_lines(change, layout) if stat else intent_lines(change, f"scaffold diff {key}", layout)
+        click.echo("\n".join(lines).lstrip("\n"))
+
+
+async def _review_run(context: RunContext, run: Run, *, stat: bool, as_json: bool) -> None:
+    view = await with_taken(context.git, context.store, read_run_view(context, run))
+    # A run that has not started has no branch yet; one on which something landed must have it.
+    has_landed = last_landed(context.store, run) is not None
+    head = await session_tip(context, run) if has_landed else run.base_sha
+    found = await read_review(context.git, context.store, view, head)
+    asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
+    waiting = [(item, change) for item, change in asked if change is not None]
+    if as_json:
+        changes = [{"item": item.id, "text": item.text, **waiting_json(change)} for item, change in waiting]
+        print_json({**review_json(view, found), "waiting": changes})
+        return
+    layout = layout_for(sys.stdout)
+    if waiting:
+        who, now = view.requesters, context.clock.now()
+        texts = [item_text(item, who[item.id], now, layout, change_lines(change, layout)) for item, change in waiting]
+        click.echo("\n\n".join([*texts, ""]))
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
-    for risk, files in files_by_risk(found):
-        click.echo("\n".join(file_lines(risk, files, layout)))
-        if not stat:
-            click.echo()
-            print_patch(await _read_patch(context, view.run, found.head, files))
+    click.echo("\n".join(file_lines(found.change, layout)))
+    if not stat:
+        click.echo("\n".join(intent_lines(found.change, f"scaffold diff {run.id}", layout)))
     if not found.commits:
         click.echo(f"\nNothing has landed on {view.run.session_branch} yet.")
     click.echo("\n" + "\n".join(next_lines(view, layout, None)))
-
-
-async def _read_patch(context: RunContext, run: Run, head: Commit, files: list[ReviewedFile]) -> bytes:
-    # In parts: the length of a command line is limited.
-    paths = [f":(top,literal){each.path}" for each in files]
-    parts = []
-    for at in range(0, len(paths), MAX_PATHS):
-        args = ("diff-tree", "-r", "-p", *DIFF_OPTIONS, run.base_sha, head, "--", *paths[at : at + MAX_PATHS])
-        parts.append((await context.git(*args)).out)
-    return b"".join(parts)
 
 
 async def show_rates(*, as_json: bool) -> None:

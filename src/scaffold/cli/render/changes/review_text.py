@@ -1,4 +1,4 @@
-"""A review as text and as JSON: weak facts first, then the commits with their evidence, then the diff by risk."""
+"""A review as text and as JSON: weak facts first, then the commits with their evidence, then the change by intent."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,34 +6,35 @@ from typing import Any
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.status_text import taken_lines
-from scaffold.cli.render.terminal.style import heading, status_mark, titled
+from scaffold.cli.render.terminal.style import PATCH_COLORS, heading, paint, status_mark, titled
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import Fact
-from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.proof.contract import STRENGTHS, Strength, reasons_of
-from scaffold.views.changes.review_view import RISKS, ReviewedFile, Risk, RunReview
+from scaffold.views.changes.change_text import TextLimits, change_text_lines
+from scaffold.views.changes.intents import ReviewedHunk
+from scaffold.views.changes.review_view import RunReview
+from scaffold.views.changes.reviewed_change import ReviewedChange
+from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.run_json import fact_json, taken_json
 from scaffold.views.run_view import RunView
+from scaffold.views.text_format import TAB_CELLS
 
-HEADINGS: Mapping[Risk, str] = {
-    "checks": "Decides how work is checked",
-    "protected": "Protected areas",
-    "deleted": "Deleted",
-    "big": "Big changes",
-    "untested": "Parts of changes of which checks executed only some lines",
-    "rest": "Everything else",
-}
 MARKS: Mapping[Strength, str] = {each: "warn" if each == "weak" else "holds" for each in STRENGTHS}
 MAX_EVIDENCE = 8
+NUMBER_CELLS = 7
+"""The cells before the sign of a line with a number."""
 
 
 def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[str]:
     """Yield the size of the work and the strength of its evidence; then weak facts, each with the reasons."""
     run, facts = view.run, review.facts
-    added, deleted = sum(each.added for each in review.files), sum(each.deleted for each in review.files)
+    files, added, deleted = review.change.counts
     yield from titled("", f"run {run.id} {view.status}", run.request, layout)
-    size = f"{count_of(len(review.commits), 'commit')}, {count_of(len(review.files), 'file')}, +{added} -{deleted}"
-    yield from layout.prose("  ", f"{run.session_branch} at {review.head[:8]}, from {review.base[:8]}: {size}")
+    size = f"{count_of(len(review.commits), 'commit')}, {count_of(files, 'file')}, +{added} -{deleted}"
+    yield from layout.prose(
+        "  ", f"{run.session_branch} at {review.change.head[:8]}, from {review.change.base[:8]}: {size}"
+    )
     for line in taken_lines(view):
         yield from layout.prose("  ", line)
     counts = [(name, sum(fact.state == "holds" and fact.strength == name for fact in facts)) for name in MARKS]
@@ -79,32 +80,84 @@ def _evidence_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
             yield f"        and {len(fact.evidence) - MAX_EVIDENCE} more"
 
 
-def files_by_risk(review: RunReview) -> Iterator[tuple[Risk, list[ReviewedFile]]]:
-    """Yield the risks that some file has, in order, with their files."""
-    for risk in RISKS:
-        if files := [each for each in review.files if each.risk == risk]:
-            yield risk, files
-
-
-def file_lines(risk: Risk, files: list[ReviewedFile], layout: Layout) -> Iterator[str]:
-    """Yield the heading of a risk and its files."""
-    title = f"{HEADINGS[risk]}: {count_of(len(files), 'file')}"
-    yield from ("", *map(heading, layout.wrap("", title)))
-    for each in files:
+def file_lines(change: ReviewedChange, layout: Layout) -> Iterator[str]:
+    """Yield the changed files with their sizes and actions, those that deserve attention first."""
+    yield from ("", *map(heading, layout.wrap("", f"Changed: {count_of(len(change.files), 'file')}")))
+    for each in change.files:
+        file = each.file
         by = f" [{join_limited(each.actions, 3)}]" if each.actions else ""
-        why = f": {each.reason}" if each.reason else ""
-        yield from layout.prose(f"  {each.kind} ", f"{each.path}  +{each.added} -{each.deleted}{by}{why}", hang=6)
+        why = f": {each.attention}" if each.attention else ""
+        name = f"{file.former} -> {file.path}" if file.status == "R" else file.path
+        yield from layout.prose(f"  {file.status} ", f"{name}  +{file.added} -{file.deleted}{by}{why}", hang=6)
 
 
-def review_json(view: RunView, review: RunReview, patches: Mapping[Risk, bytes]) -> dict[str, Any]:
+def intent_lines(change: ReviewedChange, rest: str, layout: Layout) -> Iterator[str]:
+    """Yield the change by intent with the numbers of its lines; `rest` is the command that shows all of it."""
+    for line in change_text_lines(change, TextLimits(numbers=True, rest=rest)):
+        text = printable(mark_lookalikes(line)).expandtabs(TAB_CELLS)
+        if line.startswith(("# ", "@@ ")):
+            yield from map(heading if line[0] == "#" else _painted, layout.wrap("", text, hang=3))
+        else:
+            yield _painted(text)
+
+
+def _painted(text: str) -> str:
+    sign = text[:1] if text[:1] in PATCH_COLORS else text[NUMBER_CELLS : NUMBER_CELLS + 1]
+    return paint(text, PATCH_COLORS[sign]) if sign in PATCH_COLORS else text
+
+
+def change_json(change: ReviewedChange) -> dict[str, Any]:
+    """Return a change by intent, as JSON has it."""
+    return {
+        "base": change.base,
+        "head": change.head,
+        "fingerprint": change.fingerprint,
+        "files": [
+            {
+                "path": os.fsencode(each.file.path).decode(errors="replace"),
+                "former": os.fsencode(each.file.former).decode(errors="replace"),
+                "kind": each.file.status,
+                "added": each.file.added,
+                "deleted": each.file.deleted,
+                "attention": each.attention or None,
+                "actions": list(each.actions),
+            }
+            for each in change.files
+        ],
+        "intents": [
+            {
+                "kind": group.line.kind,
+                "action": group.line.action,
+                "line": group.line.text or None,
+                "title": group.line.title,
+                "hunks": [_hunk_json(hunk) for hunk in group.hunks],
+            }
+            for group in change.groups
+        ],
+    }
+
+
+def _hunk_json(hunk: ReviewedHunk) -> dict[str, Any]:
+    return {
+        "path": os.fsencode(hunk.file.path).decode(errors="replace"),
+        "first": hunk.first or None,
+        "reason": hunk.reason,
+        "also": list(hunk.also),
+        "moved": hunk.moved or None,
+        "executed": sorted(hunk.executed),
+        "can_run": sorted(hunk.can_run),
+        "lines": [[line.sign, line.new or line.old, line.text] for line in hunk.lines],
+    }
+
+
+def review_json(view: RunView, review: RunReview) -> dict[str, Any]:
     """Return what `review --json` prints."""
     return {
         "run": view.run.id,
         "status": view.status,
         "session_branch": view.run.session_branch,
         "base_branch": view.run.base_branch,
-        "base": review.base,
-        "head": review.head,
+        **change_json(review.change),
         "facts": [fact_json(fact) for fact in review.facts],
         "commits": [
             {
@@ -117,18 +170,5 @@ def review_json(view: RunView, review: RunReview, patches: Mapping[Risk, bytes])
             for each in review.commits
         ],
         "in_base": list(review.in_base),
-        "files": [
-            {
-                "path": os.fsencode(each.path).decode(errors="replace"),
-                "kind": each.kind,
-                "added": each.added,
-                "deleted": each.deleted,
-                "risk": each.risk,
-                "reason": each.reason or None,
-                "actions": list(each.actions),
-            }
-            for each in review.files
-        ],
-        "patch": "".join(patch.decode(errors="replace") for patch in patches.values()),
         "taken": [taken_json(move) for move in view.summary.taken.moves],
     }
