@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-import subprocess
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
+from scaffold.git.commits import commit_tree
 from scaffold.git.patch import PatchFile, PatchHunk, PatchLine, read_patch
-from scaffold.verify.observation.changed_code import ExecutableLines, MarkedLines
 from scaffold.views.changes.intents import ActionEvidence, ChangeEvidence, CheckEvidence, group_by_intent
 
 PATHS = ("src/a.py", "tests/test_a.py", "README.md", "uv.lock", "b.py")
 TEXTS = st.sampled_from(["", "def parse(x):", "    return x", "import os", "X = 1", "}", "\r", "@@ -1 +1 @@", "# note"])
+SOMEONE = Signature("n", "e")
 NUMBERS = st.frozensets(st.integers(1, 40), max_size=20)
 
 
@@ -72,11 +73,10 @@ def evidence(draw):
                 observed=draw(st.booleans()),
             )
         )
-    marked = NUMBERS.map(lambda numbers: ExecutableLines(tuple(MarkedLines(each, (each,)) for each in sorted(numbers))))
     return ChangeEvidence(
         actions=tuple(actions),
         touching=draw(st.dictionaries(st.sampled_from(PATHS), st.sampled_from([("one",), ("two", "one"), ()]))),
-        code=draw(st.dictionaries(st.sampled_from(PATHS), marked)),
+        code=draw(st.dictionaries(st.sampled_from(PATHS), NUMBERS)),
         attention=draw(st.dictionaries(st.sampled_from(PATHS), st.just("is in a protected area: auth"))),
         generated=draw(st.frozensets(st.just("uv.lock"))),
     )
@@ -125,26 +125,28 @@ CONTENT = st.lists(
 ).map(b"\n".join)
 
 
+async def _committed(git, contents, side):
+    for name, sides in contents.items():
+        if sides[side]:
+            (git.cwd / name).write_bytes(sides[side])
+        else:
+            (git.cwd / name).unlink(missing_ok=True)
+    await git("add", "--all")
+    tree = (await git("write-tree")).line
+    return await commit_tree(git, tree, parents=[], message="m", author=SOMEONE, committer=SOMEONE)
+
+
+async def _patch_of(repo, contents):
+    git = Git(repo, environ=os.environ)
+    await git("init", "-q")
+    return await read_patch(git, *[await _committed(git, contents, side) for side in (0, 1)])
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b c", 'q"d', "n\nl", "t\tb"]), st.tuples(CONTENT, CONTENT), min_size=1))
 def test_a_patch_has_the_lines_that_git_counts(tmp_path_factory, contents):
     """BX-25: whatever is in names and contents: what looks like a header, CRLF, no line feed at the end, no text."""
-    repo = tmp_path_factory.mktemp("patch")
-    git = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", str(repo)]
-    subprocess.run([*git, "init", "-q"], check=True)
-    ends = []
-    for side in (0, 1):
-        for name, sides in contents.items():
-            if sides[side]:
-                (repo / name).write_bytes(sides[side])
-            else:
-                (repo / name).unlink(missing_ok=True)
-        subprocess.run([*git, "add", "-A"], check=True)
-        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "c"], check=True)
-        ends.append(
-            subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True).stdout.decode().strip()
-        )
-    found = asyncio.run(read_patch(Git(repo, environ=os.environ), *ends))
+    found = asyncio.run(_patch_of(tmp_path_factory.mktemp("patch"), contents))
     for file in found:
         before, after = (contents[name][side].split(b"\n") for side, name in ((0, file.former), (1, file.path)))
         lines = [line for hunk in file.hunks for line in hunk.lines]

@@ -27,6 +27,7 @@ from scaffold.store.run.plan.goals import Goals, Requirements
 from scaffold.store.run.plan.planning_turns import PlanningTurns
 from scaffold.store.run.plan.scheduling import Scheduling
 from scaffold.store.run.proof_records import Baselines, ReviewVerdicts, SealedContracts
+from scaffold.store.run.review_comments import ReviewComments
 from scaffold.store.run.runs import ControlRequests, Runs
 from scaffold.store.run.story_records import RefusedEditsOfStories, StoryHistories
 from scaffold.store.work_items import WorkItems
@@ -69,6 +70,7 @@ class Store(BaseStore):
         self.branch_moves = BranchMoves(connection, clock)
         self.assumptions = Assumptions(connection, clock, self.events)
         self.review_verdicts = ReviewVerdicts(connection, clock)
+        self.review_comments = ReviewComments(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)
         self.requirements = Requirements(connection, clock)

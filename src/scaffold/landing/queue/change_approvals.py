@@ -146,7 +146,7 @@ class ChangeApprovals:
             landing=attempt.id,
             attempt=attempt.number,
             base=attempt.base_sha,
-            change=hashlib.sha256(await commits.patch_fingerprint(git, *ends)).hexdigest(),
+            change=await commits.change_fingerprint(git, *ends),
             doubts=tuple(sorted(known | {doubt.code for doubt in handed_in})),
             protected=await self._protected_paths(*ends),
             merged=tuple(each.line for each in candidate.merged),

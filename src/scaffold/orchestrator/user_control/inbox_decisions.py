@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from scaffold.core.change_approval import subject_of
 from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import Action, Attempt, DecisionScope, InboxItem, InboxVerdict, ProcessIdentity, Run
 from scaffold.core.printable_text import printable, utf8_safe
@@ -14,6 +15,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.failures.escalation_question import apply_failure_answer, is_about_failure
 from scaffold.run.failures.soft_timeouts import is_about_soft_timeout, is_asked_in_time
 from scaffold.run.notices import HUMAN
+from scaffold.run.returned_comments import send_drafts
 from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import DECISIONS
 from scaffold.views.text_format import brief
@@ -89,12 +91,25 @@ def _decide_item(store: Store, item: InboxItem, decision: InboxDecision) -> Deci
         raise IllegalTransition(f"{title} is already {item.state}", fix)
     if is_about_soft_timeout(item) and not is_asked_in_time(store, item):
         raise IllegalTransition(f"{title} is about an attempt that has ended", "`scaffold tasks` shows how.")
+    if (
+        decision.to == "approved"
+        and subject_of(item)
+        and item.action_id
+        and store.review_comments.drafts(item.action_id)
+    ):
+        fix = (
+            f"Send them with `scaffold reject {item.id}`, or take each back with `scaffold review ACTION --discard N`."
+        )
+        raise UsageError(f"comments of yours on the change of {title} were not sent", fix)
     chosen = _require_choice(item, decision)
     store.inbox.decide(
         item.id, decision.to, answer=decision.words, scope=decision.scope, valid_until=decision.valid_until
     )
     if chosen is not None and is_about_failure(item):
         apply_failure_answer(store, item, chosen)
+    action = store.actions.get(item.action_id) if item.action_id and subject_of(item) else None
+    if action is not None and decision.to == "rejected":
+        send_drafts(store, action, "rejection")
     return DecidedItem(_require_item(store, item.id), repeated=False)
 
 
@@ -131,7 +146,7 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
         what = f"the message is longer than {MAX_MESSAGE_CHARS:,} characters"
         raise UsageError(what, "Put it into a file that the agent can read, and send the name of the file.")
 
-    _require_deliverable(context, run, action)
+    require_deliverable(context, run, action)
     with context.store.transaction(durable=True):
         context.store.messages.send(
             run.id, sender=HUMAN, recipient=action.id, body={"text": context.redactor.clean(message)}
@@ -141,7 +156,8 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     return attempts[-1] if is_read else None
 
 
-def _require_deliverable(context: RunContext, run: Run, action: Action) -> None:
+def require_deliverable(context: RunContext, run: Run, action: Action) -> None:
+    """Raise UsageError if no agent will ever read a message to the action."""
     if isinstance(run.state, Completed | Cancelled):
         raise UsageError(f"run {run.id} is {status_of(run.state)} and reads no more messages", "Start a new run.")
     if isinstance(action.state, Completed | Cancelled | Skipped):

@@ -16,7 +16,6 @@ from scaffold.core.printable_text import count_of
 from scaffold.git.patch import PatchFile, PatchHunk, PatchLine
 from scaffold.policy.path.globs import matches
 from scaffold.verify.contract.tamper_detection import runs_tests
-from scaffold.verify.observation.changed_code import ExecutableLines
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.paths.declared_paths import covers, is_specific
 
@@ -66,8 +65,8 @@ class ChangeEvidence(Struct, frozen=True, kw_only=True):
     actions: tuple[ActionEvidence, ...] = ()
     touching: Mapping[str, tuple[ActionKey, ...]] = {}
     """The actions whose commits changed a path; a path that is missing was changed by no action."""
-    code: Mapping[str, ExecutableLines] = {}
-    """The changed lines that can run, by path."""
+    code: Mapping[str, frozenset[int]] = {}
+    """The changed lines that can run and were watched for that, by path."""
     attention: Mapping[str, str] = {}
     """Why a file deserves attention whatever it serves, to be read after its path."""
     generated: frozenset[str] = frozenset()
@@ -267,8 +266,7 @@ class _IntentJudge:
         return [self._actions[key] for key in dict.fromkeys(keys) if key in self._actions]
 
     def _can_run(self, path: str) -> frozenset[int]:
-        code = self._evidence.code.get(path, ExecutableLines())
-        return frozenset(number for group in (*code.in_functions, *code.at_import) for number in group.lines)
+        return self._evidence.code.get(path, frozenset())
 
     def _served(self, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
         if file.path in self._evidence.generated:
@@ -300,15 +298,12 @@ class _IntentJudge:
                 yield _Served(IntentLine("check", action.key, check.name), reason)
 
     def _is_unexecuted(self, file: PatchFile, part: PatchHunk) -> bool:
-        # Lines that run when a file is loaded are observed only where no function has changed.
-        code = self._evidence.code.get(file.path, ExecutableLines())
-        inside = {number for group in code.in_functions for number in group.lines}
-        return bool(inside & _added(part)) and any(action.observed for action in self._touching(file))
+        return bool(self._can_run(file.path) & _added(part)) and any(each.observed for each in self._touching(file))
 
     def _by_file(self, action: ActionEvidence, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
         for check in self._checks[action.key]:
             if check.executed.get(file.path) and part.lines:
-                what = "nothing in this part runs on its own" if _added(part) else "this part only deletes"
+                what = "what is here runs when it is loaded, or not at all" if _added(part) else "this only deletes"
                 yield _Served(
                     IntentLine("check", action.key, check.name), f"the check runs other lines of the file; {what}"
                 )

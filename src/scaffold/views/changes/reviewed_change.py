@@ -1,7 +1,6 @@
 """A change by intent, with the evidence for it: read from git and the store, for every interface."""
 
 import difflib
-import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -11,7 +10,7 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.proof.contract import CheckReach, Contract
 from scaffold.git.client.command_line import Git
-from scaffold.git.commits import PathChange, batch_contents, listed_paths, patch_fingerprint, path_changes
+from scaffold.git.commits import PathChange, batch_contents, change_fingerprint, listed_paths, path_changes
 from scaffold.git.patch import PatchFile, read_patch
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.task_list import own_changed_paths
@@ -87,7 +86,7 @@ async def read_change(
     evidence = ChangeEvidence(
         actions=tuple(_action_evidence(each, files, texts) for each in contributions),
         touching=_touching(files, contributions),
-        code={each.path: found for each in files if (found := _lines_that_run(each, texts.after(each.path)))},
+        code=_watched_code(files, contributions, texts),
         attention=await _attention(git, store, run, ends, texts),
         generated=frozenset(each.path for each in files if _is_generated(each, texts)),
     )
@@ -102,7 +101,7 @@ async def read_change(
     return ReviewedChange(
         base=base,
         head=head,
-        fingerprint=hashlib.sha256(await patch_fingerprint(git, base, head)).hexdigest(),
+        fingerprint=await change_fingerprint(git, base, head),
         groups=group_by_intent(files, evidence),
         files=tuple(sorted(changed, key=lambda each: (not each.attention, each.file.path))),
     )
@@ -219,12 +218,12 @@ def _check_evidence(
     for path, ranges in (reach.lines if reach else {}).items():
         numbers = {number for first, last in ranges for number in range(first, last + 1)}
         now = names.get(path, path)
-        executed[now] = _moved_numbers(numbers, texts.verified(each, path), texts.after(now))
+        executed[now] = moved_numbers(numbers, texts.verified(each, path), texts.after(now))
     words = {path: frozenset(_WORD.findall(_decoded(texts.after(path)))) for path in _tests_of(command, each, files)}
     return CheckEvidence(name=command, executed=executed, tests=frozenset(reach.tests if reach else ()), words=words)
 
 
-def _moved_numbers(numbers: Collection[int], before: bytes | None, after: bytes) -> frozenset[int]:
+def moved_numbers(numbers: Collection[int], before: bytes | None, after: bytes) -> frozenset[int]:
     """Return the numbers of the same lines in a newer version; lines that were changed since have none."""
     if before is None:
         return frozenset()
@@ -239,16 +238,35 @@ def _moved_numbers(numbers: Collection[int], before: bytes | None, after: bytes)
     )
 
 
-def _lines_that_run(file: PatchFile, content: bytes) -> ExecutableLines | None:
+def _watched_code(
+    files: Sequence[PatchFile], contributions: Sequence[Contribution], texts: _ContentReader
+) -> Mapping[str, frozenset[int]]:
+    """Return the changed lines whose execution checks were watched for.
+
+    As in the checks: lines that run when a file is loaded only where no function has changed.
+    """
+    seen = frozenset(path for each in contributions for reach in _reach(each) for path in reach.lines)
+    found = {each.path: _lines_that_run(each, texts.after(each.path), seen) for each in files}
+    code = {path: lines for path, lines in found.items() if lines is not None}
+    inside = any(lines.in_functions for lines in code.values())
+    return {
+        path: frozenset(
+            number for group in (lines.in_functions if inside else lines.at_import) for number in group.lines
+        )
+        for path, lines in code.items()
+    }
+
+
+def _lines_that_run(file: PatchFile, content: bytes, seen: Collection[str]) -> ExecutableLines | None:
     added = [line.new for hunk in file.hunks for line in hunk.lines if line.sign == "+"]
     if not added or is_test(file.path):
         return None
     if file.path.endswith(PYTHON):
         return executable_lines(content, added)
-    if file.path.endswith(SUFFIXES):
+    # Node tells only of files that it loaded.
+    if file.path.endswith(SUFFIXES) and file.path in seen:
         lines = code_lines(_decoded(content), added)
-        # Which of them are in functions is only known to the program that runs them.
-        return ExecutableLines(at_import=tuple(MarkedLines(number, (number,)) for number in lines))
+        return ExecutableLines(in_functions=tuple(MarkedLines(number, (number,)) for number in lines))
     return None
 
 

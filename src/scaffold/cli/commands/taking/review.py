@@ -2,14 +2,16 @@
 
 import os
 import sys
-from typing import Any
+from typing import Any, assert_never
 
 import click
+from msgspec import Struct
 
 from scaffold.cli.commands.inspection.open import show_report
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.changes.review_text import (
     change_json,
+    comment_json,
     commit_lines,
     file_lines,
     intent_lines,
@@ -23,29 +25,38 @@ from scaffold.cli.render.cost_terms import billing_note
 from scaffold.cli.render.inbox_text import entry_text
 from scaffold.cli.render.status_text import next_lines
 from scaffold.cli.render.terminal.style import print_json
-from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for, print_text
 from scaffold.cli.wiring import context_if_any, context_with_run
 from scaffold.config.folder_trust import prompt_folders
 from scaffold.config.run.effective_settings import chosen_models, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.executor_settings import ExecutorSettings
-from scaffold.core.model import Run
-from scaffold.core.printable_text import count_of
+from scaffold.core.model import Action, Run
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.run_settings import BUILDER, ReviewerSettings
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.wall_clock import WallClock
 from scaffold.landing.facts.landing_record import last_landed, session_tip
+from scaffold.orchestrator.user_control.change_comments import (
+    SentComments,
+    add_comment,
+    discard_comment,
+    parse_lines,
+    send_comments,
+)
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import reviewer_rates
 from scaffold.run.learning.stores import reviewer_standing
+from scaffold.views.changes.comment_standing import read_comments
 from scaffold.views.changes.review_view import read_review
 from scaffold.views.changes.reviewed_change import read_shown_change
 from scaffold.views.changes.shown_range import ShownRange, find_range
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.run_view import read_run_view
+from scaffold.views.text_format import brief
 from scaffold.worker.second_review.reviewer_probe import ProbeReply, ReviewerProbe
 
 NO_CHANGES = "There is no landed change of code in which a fault can be planted."
@@ -56,6 +67,17 @@ PLANTED, MAX_PLANTED = 5, 100  # faults that a probe plants
 @click.argument("target", metavar="[RUN|ACTION]", required=False)
 @click.option("--web", is_flag=True, help="Open the report in your browser instead.")
 @click.option("--stat", is_flag=True, help="Leave out the diff.")
+@click.option(
+    "--comment",
+    "written",
+    nargs=2,
+    multiple=True,
+    metavar="FILE:LINE TEXT",
+    help="Comment on a line of ACTION's change (FILE:3, FILE:3-5, FILE:-3 before the change).",
+)
+@click.option("--discard", type=int, multiple=True, metavar="N", help="Take back comment N, which was not sent.")
+@click.option("--send", "sends", is_flag=True, help="Send your comments to ACTION's agent; rejects a waiting change.")
+@click.option("--why", metavar="TEXT", help="With --send: the reason of the rejection.")
 @click.option("--rates", is_flag=True, help="Show how often the second reviewer was right instead.")
 @click.option(
     "--probe",
@@ -70,11 +92,11 @@ PLANTED, MAX_PLANTED = 5, 100  # faults that a probe plants
 @json_option
 @pageable
 def review(target: str | None, *, rates: bool, probe: int | None, as_json: bool, **given: Any) -> None:
-    """Show the work of RUN (default: the latest) or the change of ACTION by intent.
+    """Show the work of RUN (default: the latest) or the change of ACTION by intent, and comment on it.
 
     Weak facts and the commits with their evidence come first, then the diff: what serves no line of a contract, then
-    the parts that serve each line, with the reason. `scaffold land` takes the work, `scaffold revert ACTION` undoes a
-    part of it.
+    the parts that serve each line, with the reason. `!` marks lines that can run and that no check executed.
+    `scaffold land` takes the work, `scaffold revert ACTION` undoes a part of it.
     """
     if rates and probe is not None:
         raise UsageError("--rates and --probe are two questions", "Give one of them.")
@@ -83,46 +105,103 @@ def review(target: str | None, *, rates: bool, probe: int | None, as_json: bool,
     elif probe is not None:
         run_async(probe_reviewer(target or given["run_name"], probe, given["seed"], as_json=as_json))
     else:
-        run_async(_review(target, given["run_name"], web=given["web"], stat=given["stat"], as_json=as_json))
+        run_async(_review(target, ReviewOptions(as_json=as_json, **given)))
 
 
-async def _review(target: str | None, run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
-    async with context_with_run(run_name, "started" if target else "landed", part=target) as (context, run):
+class ReviewOptions(Struct, frozen=True, kw_only=True):
+    """What is shown of a review, and done in it."""
+
+    run_name: str | None
+    web: bool
+    stat: bool
+    as_json: bool
+    written: tuple[tuple[str, str], ...]
+    """Places and texts of new comments."""
+    discard: tuple[int, ...]
+    sends: bool
+    why: str | None
+    seed: int = 0
+
+
+async def _review(target: str | None, options: ReviewOptions) -> None:
+    async with context_with_run(options.run_name, "started" if target else "landed", part=target) as (context, run):
         shown = await find_range(context.git, context, run, target)
-        if shown.action is not None:
-            await _review_action(context, run, shown, stat=stat, as_json=as_json)
-        elif web:
-            await show_report(context, shown.run or run, as_json=as_json)
+        if options.written or options.discard or options.sends:
+            await _change_comments(context, run, shown, options)
+        elif shown.action is not None:
+            await _review_action(context, run, shown, options)
+        elif options.web:
+            await show_report(context, shown.run or run, as_json=options.as_json)
         else:
-            await _review_run(context, shown.run or run, stat=stat, as_json=as_json)
+            await _review_run(context, shown.run or run, options)
 
 
-async def _review_action(context: RunContext, run: Run, shown: ShownRange, *, stat: bool, as_json: bool) -> None:
-    change = await read_shown_change(context.git, context.store, run, shown)
-    key, layout = shown.action.key if shown.action else "", layout_for(sys.stdout)
-    if as_json:
-        print_json(
-            {"run": run.id, "action": key, "note": shown.note or None, **(change_json(change) if change else {})}
+async def _change_comments(context: RunContext, run: Run, shown: ShownRange, options: ReviewOptions) -> None:
+    if shown.attempt is None or (action := context.store.actions.get(shown.attempt.action_id)) is None:
+        raise UsageError(
+            "comments belong to the change of an action", "Name it: `scaffold review ACTION --comment ...`."
         )
+    # All places are read before anything is stored.
+    places = [(parse_lines(place), utf8_safe(text)) for place, text in options.written]
+    for number in options.discard:
+        discard_comment(context, action, number)
+        print_text(f"comment {number} is taken back")
+    for place, text in places:
+        comment = await add_comment(context, run, shown, place, text)
+        print_text(f"comment {comment.number} on {comment.place}: {brief(comment.text, UNLIMITED)}")
+    if options.sends:
+        print_text(_sent_text(action, send_comments(context, run, action, utf8_safe(options.why or "") or None)))
+        return
+    drafts = count_of(len(context.store.review_comments.drafts(action.id)), "comment")
+    print_text(f"{drafts} not sent: `scaffold review {action.key} --send`")
+
+
+def _sent_text(action: Action, sent: SentComments) -> str:
+    what = f"{count_of(len(sent.comments), 'comment')} on {action.key} sent"
+    match sent.how:
+        case "rejection":
+            return f"{what}; its change is rejected, and its next attempt reworks it"
+        case "message":
+            return f"{what}; its agent reads them before its next request, and so does each later attempt"
+        case "items":
+            return f"{what} as {count_of(len(sent.items), 'item')}, as the change has landed: `scaffold item`"
+        case _:
+            assert_never(sent.how)
+
+
+async def _review_action(context: RunContext, run: Run, shown: ShownRange, options: ReviewOptions) -> None:
+    change = await read_shown_change(context.git, context.store, run, shown)
+    action, layout = shown.action, layout_for(sys.stdout)
+    if action is None:
+        return
+    comments = await read_comments(context.git, context.store, action, shown)
+    if options.as_json:
+        found = change_json(change) if change else {}
+        said = [comment_json(each) for each in comments]
+        print_json({"run": run.id, "action": action.key, "note": shown.note or None, **found, "comments": said})
         return
     if shown.note:
         print_text(f"note: {shown.note}", err=True)
     if change is not None:
-        lines = file_lines(change, layout) if stat else intent_lines(change, f"scaffold diff {key}", layout)
+        rest = f"scaffold diff {action.key}"
+        lines = file_lines(change, layout) if options.stat else intent_lines(change, comments, rest, layout)
         click.echo("\n".join(lines).lstrip("\n"))
 
 
-async def _review_run(context: RunContext, run: Run, *, stat: bool, as_json: bool) -> None:
+async def _review_run(context: RunContext, run: Run, options: ReviewOptions) -> None:
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     # A run that has not started has no branch yet; one on which something landed must have it.
     has_landed = last_landed(context.store, run) is not None
     head = await session_tip(context, run) if has_landed else run.base_sha
     found = await read_review(context.git, context.store, view, head)
+    whole = ShownRange(run=run, base=run.base_sha, commit=head)
+    commented = [action for action in view.actions if context.store.review_comments.for_action(action.id)]
+    comments = [each for action in commented for each in await read_comments(context.git, context.store, action, whole)]
     asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
     waiting = [(item, change) for item, change in asked if change is not None]
-    if as_json:
+    if options.as_json:
         changes = [{"item": item.id, "text": item.text, **waiting_json(change)} for item, change in waiting]
-        print_json({**review_json(view, found), "waiting": changes})
+        print_json({**review_json(view, found, comments), "waiting": changes})
         return
     layout = layout_for(sys.stdout)
     if waiting:
@@ -131,8 +210,8 @@ async def _review_run(context: RunContext, run: Run, *, stat: bool, as_json: boo
         click.echo("\n\n".join([*texts, ""]))
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
     click.echo("\n".join(file_lines(found.change, layout)))
-    if not stat:
-        click.echo("\n".join(intent_lines(found.change, f"scaffold diff {run.id}", layout)))
+    if not options.stat:
+        click.echo("\n".join(intent_lines(found.change, comments, f"scaffold diff {run.id}", layout)))
     if not found.commits:
         click.echo(f"\nNothing has landed on {view.run.session_branch} yet.")
     click.echo("\n" + "\n".join(next_lines(view, layout, None)))

@@ -12,6 +12,7 @@ from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.proof.contract import STRENGTHS, Strength, reasons_of
 from scaffold.views.changes.change_text import TextLimits, change_text_lines
+from scaffold.views.changes.comment_standing import CommentStanding
 from scaffold.views.changes.intents import ReviewedHunk
 from scaffold.views.changes.review_view import RunReview
 from scaffold.views.changes.reviewed_change import ReviewedChange
@@ -91,9 +92,11 @@ def file_lines(change: ReviewedChange, layout: Layout) -> Iterator[str]:
         yield from layout.prose(f"  {file.status} ", f"{name}  +{file.added} -{file.deleted}{by}{why}", hang=6)
 
 
-def intent_lines(change: ReviewedChange, rest: str, layout: Layout) -> Iterator[str]:
+def intent_lines(
+    change: ReviewedChange, comments: Sequence[CommentStanding], rest: str, layout: Layout
+) -> Iterator[str]:
     """Yield the change by intent with the numbers of its lines; `rest` is the command that shows all of it."""
-    for line in change_text_lines(change, TextLimits(numbers=True, rest=rest)):
+    for line in change_text_lines(change, TextLimits(numbers=True, rest=rest), comments):
         text = printable(mark_lookalikes(line)).expandtabs(TAB_CELLS)
         if line.startswith(("# ", "@@ ")):
             yield from map(heading if line[0] == "#" else _painted, layout.wrap("", text, hang=3))
@@ -137,6 +140,33 @@ def change_json(change: ReviewedChange) -> dict[str, Any]:
     }
 
 
+def comment_json(standing: CommentStanding) -> dict[str, Any]:
+    """Return a comment with its standing, as JSON has it."""
+    comment = standing.comment
+    return {
+        "number": comment.number,
+        "action": standing.action,
+        "attempt": standing.attempt,
+        "commit": comment.commit_sha,
+        "fingerprint": comment.fingerprint,
+        "place": comment.place,
+        "path": comment.path,
+        "first_line": comment.first_line,
+        "last_line": comment.last_line,
+        "before": comment.before,
+        "quoted": comment.quoted,
+        "text": comment.text,
+        "author": comment.author,
+        "created_at": comment.created_at,
+        "sent_as": comment.sent_as or None,
+        "sent_at": comment.sent_at,
+        "line": standing.line,
+        "outdated": standing.line is None,
+        "state": standing.state,
+        "said": standing.said or None,
+    }
+
+
 def _hunk_json(hunk: ReviewedHunk) -> dict[str, Any]:
     return {
         "path": os.fsencode(hunk.file.path).decode(errors="replace"),
@@ -150,7 +180,7 @@ def _hunk_json(hunk: ReviewedHunk) -> dict[str, Any]:
     }
 
 
-def review_json(view: RunView, review: RunReview) -> dict[str, Any]:
+def review_json(view: RunView, review: RunReview, comments: Sequence[CommentStanding]) -> dict[str, Any]:
     """Return what `review --json` prints."""
     return {
         "run": view.run.id,
@@ -170,5 +200,6 @@ def review_json(view: RunView, review: RunReview) -> dict[str, Any]:
             for each in review.commits
         ],
         "in_base": list(review.in_base),
+        "comments": [comment_json(each) for each in comments],
         "taken": [taken_json(move) for move in view.summary.taken.moves],
     }
