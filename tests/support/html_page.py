@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = frozenset({"br", "hr", "meta"})
+VOID = frozenset({"br", "hr", "input", "meta"})
 
 
 class Page(HTMLParser):

@@ -26,6 +26,7 @@ from scaffold.pages.components import (
 )
 from scaffold.pages.evidence_section import compliance_section, evidence_section
 from scaffold.pages.plan_graph import PlanGraph
+from scaffold.pages.review_section import PageReview, review_section
 from scaffold.pages.run_tables import action_table, attempt_table, cost_section
 from scaffold.pages.timeline import timeline
 from scaffold.views.run_history import RunCosts, RunHistory
@@ -37,7 +38,15 @@ TITLE_CELLS = 160
 REASON_CELLS = 400
 
 
-def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Path, clean: Callable[[str], str]) -> str:
+def report_page(
+    view: RunView,
+    history: RunHistory,
+    costs: RunCosts,
+    review: PageReview | None = None,
+    *,
+    root: Path,
+    clean: Callable[[str], str],
+) -> str:
     """Return the report of a run as one HTML page, which loads nothing and runs nothing.
 
     `root` is the repository's checkout; `clean` removes secrets from a text.
@@ -50,6 +59,7 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         failures_section(view, history, refs, texts),
         next_section(view, root),
         evidence_section(view, refs, texts),
+        review_section(review) if review is not None else None,
         compliance_section(view),
         _plan_section(view, refs, texts),
         section("timeline", "Timeline", lanes, attempts) if lanes is not None else None,

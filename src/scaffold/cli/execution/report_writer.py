@@ -10,10 +10,13 @@ import msgspec
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
+from scaffold.git.refs import resolve
 from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.run.projections import report_name
+from scaffold.views.changes.review_view import read_review
+from scaffold.views.changes.reviewed_change import cleaned_change
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
 from scaffold.views.run_view import RunView, read_run_view
@@ -54,7 +57,14 @@ async def write_report(context: RunContext, run: Run) -> Path:
     view, history, costs = content
     with importing():  # needed only at the end of a run
         from scaffold.pages.page import report_page
-    page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
+        from scaffold.pages.review_section import PageReview
+    review = None
+    head = await resolve(context.git, run.session_ref)
+    if head is not None and head != run.base_sha:
+        found = await read_review(context.git, context.store, view, head)
+        change = cleaned_change(found.change, redactor.clean)
+        review = PageReview(change=change, comments=found.comments, rest=f"scaffold review {run.id}")
+    page = report_page(view, history, costs, review, root=context.repository.root, clean=redactor.clean)
     preferred, other = (top / report_name(run.id) for top in context.projection_places)
     try:
         ignore_projections(context)

@@ -51,7 +51,7 @@ def change_text_lines(
             left -= shown
             for line in hunk.lines[:shown]:
                 yield from _line_texts(hunk, line, numbers=limits.numbers)
-                said = [each for each in comments if _is_at(each, hunk, line) and each.comment.id not in told]
+                said = [each for each in comments if comment_is_at(each, hunk, line) and each.comment.id not in told]
                 told |= {each.comment.id for each in said}
                 yield from (text for each in said for text in comment_lines(each))
             if shown < len(hunk.lines):
@@ -74,7 +74,8 @@ def _line_texts(hunk: ReviewedHunk, line: PatchLine, *, numbers: bool) -> Iterat
         yield "\\ no newline at the end of the file"
 
 
-def _is_at(standing: CommentStanding, hunk: ReviewedHunk, line: PatchLine) -> bool:
+def comment_is_at(standing: CommentStanding, hunk: ReviewedHunk, line: PatchLine) -> bool:
+    """Return whether the comment follows this line: the last one that it is about."""
     comment = standing.comment
     if standing.line is None or standing.path != (hunk.file.former if comment.before else hunk.file.path):
         return False

@@ -9,8 +9,10 @@ from scaffold.core.model import Action, Attempt, Fact
 from scaffold.core.proof.contract import STRENGTHS, ExecutedLines
 from scaffold.git.client.command_line import Git
 from scaffold.store.database import Store
+from scaffold.views.changes.comment_standing import CommentStanding, read_comments
 from scaffold.views.changes.reviewed_change import Contribution, ReviewedChange, read_change
 from scaffold.views.changes.session_commits import SessionCommit, commits_between, paths_by_commit
+from scaffold.views.changes.shown_range import ShownRange
 from scaffold.views.run_view import RunView
 
 
@@ -31,6 +33,8 @@ class RunReview(Struct, frozen=True, kw_only=True):
     """Parents before their children."""
     change: ReviewedChange
     """The whole difference, by intent."""
+    comments: tuple[CommentStanding, ...]
+    """The comments on all changes of the run, by action and number."""
     in_base: Mapping[ActionKey, tuple[Fact, ...]]
     """The facts of actions that have no commit, because the base that the run was carried over to has their change."""
 
@@ -56,7 +60,15 @@ async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Ru
         for action, attempt in landed.items()
         if attempt is not None and attempt.head_sha is None
     }
-    return RunReview(commits=reviewed, change=change, in_base=in_base)
+    whole = ShownRange(run=run, base=run.base_sha, commit=head)
+    commented = {each.action_id for each in store.review_comments.for_run(run.id)}
+    comments = [
+        each
+        for action in view.actions
+        if action.id in commented
+        for each in await read_comments(git, store, action, whole)
+    ]
+    return RunReview(commits=reviewed, change=change, comments=tuple(comments), in_base=in_base)
 
 
 def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[ActionKey, Action]) -> ReviewedCommit:

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -21,7 +21,14 @@ from scaffold.verify.observation.node_coverage import SUFFIXES, code_lines
 from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason
 from scaffold.verify.paths.conventions import is_lock_file, is_test, is_test_file
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
-from scaffold.views.changes.intents import ActionEvidence, ChangeEvidence, CheckEvidence, IntentGroup, group_by_intent
+from scaffold.views.changes.intents import (
+    ActionEvidence,
+    ChangeEvidence,
+    CheckEvidence,
+    IntentGroup,
+    ReviewedHunk,
+    group_by_intent,
+)
 from scaffold.views.changes.shown_range import ShownRange
 
 MAX_READ_LINES = 5_000
@@ -114,6 +121,26 @@ async def read_shown_change(git: Git, store: Store, run: Run, shown: ShownRange)
     action = store.actions.get(shown.attempt.action_id)
     work = [Contribution(action, shown.attempt)] if action else []
     return await read_change(git, store, run, work, (shown.base, shown.commit))
+
+
+def cleaned_change(change: ReviewedChange, clean: Callable[[str], str]) -> ReviewedChange:
+    """Return the change without secrets, also those of several lines; `clean` removes them from a text."""
+    groups = [
+        IntentGroup(group.line, tuple(_cleaned_hunk(hunk, clean) for hunk in group.hunks)) for group in change.groups
+    ]
+    return structs.replace(change, groups=tuple(groups))
+
+
+def _cleaned_hunk(hunk: ReviewedHunk, clean: Callable[[str], str]) -> ReviewedHunk:
+    text = "\n".join(line.text for line in hunk.lines)
+    cleaned = clean(text)
+    if cleaned == text:
+        return hunk
+    # A secret of several lines becomes one: those after it are gone.
+    texts = cleaned.split("\n")
+    texts += [""] * (len(hunk.lines) - len(texts))
+    lines = [structs.replace(line, text=now) for line, now in zip(hunk.lines, texts, strict=False)]
+    return structs.replace(hunk, lines=tuple(lines))
 
 
 def _touching(files: Sequence[PatchFile], contributions: Sequence[Contribution]) -> Mapping[str, tuple[ActionKey, ...]]:

@@ -194,14 +194,11 @@ async def _review_run(context: RunContext, run: Run, options: ReviewOptions) -> 
     has_landed = last_landed(context.store, run) is not None
     head = await session_tip(context, run) if has_landed else run.base_sha
     found = await read_review(context.git, context.store, view, head)
-    whole = ShownRange(run=run, base=run.base_sha, commit=head)
-    commented = [action for action in view.actions if context.store.review_comments.for_action(action.id)]
-    comments = [each for action in commented for each in await read_comments(context.git, context.store, action, whole)]
     asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
     waiting = [(item, change) for item, change in asked if change is not None]
     if options.as_json:
         changes = [{"item": item.id, "text": item.text, **waiting_json(change)} for item, change in waiting]
-        print_json({**review_json(view, found, comments), "waiting": changes})
+        print_json({**review_json(view, found), "waiting": changes})
         return
     layout = layout_for(sys.stdout)
     if waiting:
@@ -211,7 +208,7 @@ async def _review_run(context: RunContext, run: Run, options: ReviewOptions) -> 
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
     click.echo("\n".join(file_lines(found.change, layout)))
     if not options.stat:
-        click.echo("\n".join(intent_lines(found.change, comments, f"scaffold diff {run.id}", layout)))
+        click.echo("\n".join(intent_lines(found.change, found.comments, f"scaffold diff {run.id}", layout)))
     if not found.commits:
         click.echo(f"\nNothing has landed on {view.run.session_branch} yet.")
     click.echo("\n" + "\n".join(next_lines(view, layout, None)))

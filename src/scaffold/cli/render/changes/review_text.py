@@ -180,7 +180,7 @@ def _hunk_json(hunk: ReviewedHunk) -> dict[str, Any]:
     }
 
 
-def review_json(view: RunView, review: RunReview, comments: Sequence[CommentStanding]) -> dict[str, Any]:
+def review_json(view: RunView, review: RunReview) -> dict[str, Any]:
     """Return what `review --json` prints."""
     return {
         "run": view.run.id,
@@ -200,6 +200,6 @@ def review_json(view: RunView, review: RunReview, comments: Sequence[CommentStan
             for each in review.commits
         ],
         "in_base": list(review.in_base),
-        "comments": [comment_json(each) for each in comments],
+        "comments": [comment_json(each) for each in review.comments],
         "taken": [taken_json(move) for move in view.summary.taken.moves],
     }
