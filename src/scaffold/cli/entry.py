@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, EntryPoint] = {
     ),
     "review": EntryPoint(
         "scaffold.cli.commands.taking.review:review",
-        "Show the work of a run: weak facts, commits with evidence, the diff by risk.",
+        "Show the work of a run: weak facts, commits with evidence, the diff by intent.",
         ("scaffold review", "scaffold review --stat", "scaffold review RUN --web"),
     ),
     "land": EntryPoint(

@@ -78,7 +78,7 @@ async def read_patch(git: Git, old: Commit, new: Commit) -> tuple[PatchFile, ...
         patch = (await git("diff-tree", "-r", *FORM, old, new, env=WITHOUT_ATTRIBUTES)).out
     except GitError:  # a patch that is too large to be read
         return tuple(structs.replace(each, unread=True) for each in files)
-    sections = list(_sections(patch.split(b"\n")))
+    sections = list(_split_sections(patch.split(b"\n")))
     found = []
     for each in files:
         # Another type is a deletion and an addition.
@@ -120,7 +120,7 @@ def _listed_files(records: Sequence[str]) -> list[PatchFile]:
     return found
 
 
-def _sections(lines: Sequence[bytes]) -> Iterator[list[PatchHunk]]:
+def _split_sections(lines: Sequence[bytes]) -> Iterator[list[PatchHunk]]:
     """Yield the hunks of each file. Contents are counted, because they may look like a header."""
     at, hunks, begun = 0, list[PatchHunk](), False
     while at < len(lines):

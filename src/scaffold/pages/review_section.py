@@ -61,16 +61,16 @@ class _ReviewWriter:
     def group(self, group: IntentGroup) -> Element:
         """Return the parts that serve one line; what tools write is folded."""
         is_folded = group.line.kind == "generated"
-        parts = [self._part(hunk) for hunk in group.hunks]
+        parts = [self._part_node(hunk) for hunk in group.hunks]
         title = element("summary", element("strong", group_title(group)))
         return element("details", title, *parts, class_="intent", open=None if is_folded else "")
 
-    def _part(self, hunk: ReviewedHunk) -> Element:
+    def _part_node(self, hunk: ReviewedHunk) -> Element:
         self._parts += 1
         anchor = f"part-{self._parts}"
         shown = min(len(hunk.lines), MAX_HUNK_LINES, self._left)
         self._left -= shown
-        rows = [row for line in hunk.lines[:shown] for row in self._rows(hunk, line, anchor)]
+        rows = [row for line in hunk.lines[:shown] for row in self._line_rows(hunk, line, anchor)]
         more = count_of(len(hunk.lines) - shown, "more line")
         omitted = element("p", f"{more}: ", element("code", self._review.rest), class_="note")
         return element(
@@ -78,11 +78,11 @@ class _ReviewWriter:
             element("p", hunk_head(hunk), class_="part"),
             scrolling(element("table", element("tbody", *rows)), hunk_head(hunk)) if rows else None,
             omitted if shown < len(hunk.lines) else None,
-            self._form(hunk) if hunk.lines else None,
+            self._comment_form(hunk) if hunk.lines else None,
             id=anchor,
         )
 
-    def _rows(self, hunk: ReviewedHunk, line: PatchLine, anchor: str) -> Iterator[Element]:
+    def _line_rows(self, hunk: ReviewedHunk, line: PatchLine, anchor: str) -> Iterator[Element]:
         number = line.new or line.old
         missed = line.sign == "+" and bool(hunk.executed) and number in hunk.can_run - hunk.executed
         before = "before-" if line.sign == "-" else ""
@@ -97,7 +97,7 @@ class _ReviewWriter:
                 self.told.add(each.comment.id)
                 yield element("tr", element("td", _comment_node(each, quoted=False), colspan="3"))
 
-    def _form(self, hunk: ReviewedHunk) -> Element | None:
+    def _comment_form(self, hunk: ReviewedHunk) -> Element | None:
         forms = self._review.forms
         if forms is None:
             return None
@@ -107,7 +107,7 @@ class _ReviewWriter:
         hidden = {**forms.fields, "path": hunk.file.former if before else hunk.file.path}
         checked = "" if before else None
         lines = [
-            _labelled(name, element("input", name=key, type="number", min="1", value=at, required=""))
+            _with_label(name, element("input", name=key, type="number", min="1", value=at, required=""))
             for name, key in (("From line ", "first"), ("to line ", "last"))
         ]
         return element(
@@ -117,8 +117,8 @@ class _ReviewWriter:
                 "form",
                 *(element("input", type="hidden", name=name, value=value) for name, value in hidden.items()),
                 *lines,
-                _labelled("before the change ", element("input", type="checkbox", name="before", checked=checked)),
-                _labelled("What is to be changed ", element("textarea", name="text", required="", rows="3")),
+                _with_label("before the change ", element("input", type="checkbox", name="before", checked=checked)),
+                _with_label("What is to be changed ", element("textarea", name="text", required="", rows="3")),
                 element("button", "Add comment", type="submit"),
                 method="post",
                 action=forms.comment_url,
@@ -127,7 +127,7 @@ class _ReviewWriter:
         )
 
 
-def _labelled(name: str, field: Element) -> Element:
+def _with_label(name: str, field: Element) -> Element:
     return element("label", name, field)
 
 

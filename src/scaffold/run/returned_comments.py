@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from scaffold.core.change_approval import ReviewComment
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Action
 from scaffold.core.printable_text import count_of
-from scaffold.core.review_comment import ReviewComment
 from scaffold.run.notices import HUMAN
 from scaffold.store.database import Store
 

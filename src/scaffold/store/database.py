@@ -26,8 +26,7 @@ from scaffold.store.run.plan.facts import Facts
 from scaffold.store.run.plan.goals import Goals, Requirements
 from scaffold.store.run.plan.planning_turns import PlanningTurns
 from scaffold.store.run.plan.scheduling import Scheduling
-from scaffold.store.run.proof_records import Baselines, ReviewVerdicts, SealedContracts
-from scaffold.store.run.review_comments import ReviewComments
+from scaffold.store.run.proof_records import Baselines, ReviewComments, ReviewVerdicts, SealedContracts
 from scaffold.store.run.runs import ControlRequests, Runs
 from scaffold.store.run.story_records import RefusedEditsOfStories, StoryHistories
 from scaffold.store.work_items import WorkItems

@@ -29,7 +29,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
             }
         case "completed":
             return {
-                f"scaffold review{named}": "its commits, their evidence, the diff by risk",
+                f"scaffold review{named}": "its commits, their evidence, the diff by intent",
                 f"scaffold tasks{of}": "every action with its evidence",
                 f"scaffold diff {run.id}": "everything that landed",
                 **_taking_command(view, named),

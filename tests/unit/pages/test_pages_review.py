@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from scaffold.core.review_comment import ReviewComment
+from scaffold.core.change_approval import ReviewComment
 from scaffold.git.patch import PatchFile, PatchHunk, PatchLine
 from scaffold.pages.components import element, to_html
 from scaffold.pages.review_section import PageReview, ReviewForms, review_section

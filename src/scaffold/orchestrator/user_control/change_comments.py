@@ -9,12 +9,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.change_approval import subject_of
+from scaffold.core.change_approval import ReviewComment, subject_of
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, InboxItem, Run
 from scaffold.core.printable_text import count_of, printable, short_line, truncate_text, utf8_safe
-from scaffold.core.review_comment import ReviewComment
 from scaffold.core.states import Completed
 from scaffold.core.work_item import WorkItem
 from scaffold.git.commits import change_fingerprint, changed_paths, file_contents
@@ -100,7 +99,7 @@ async def add_comment(context: RunContext, run: Run, shown: ShownRange, at: Line
         before=at.before,
         quoted=truncate_text(context.redactor.clean(utf8_safe(quoted)), MAX_QUOTED_CHARS),
         text=words,
-        author=_author(),
+        author=_user_name(),
         created_at=context.clock.now(),
     )
     with context.store.transaction(durable=True):
@@ -203,7 +202,7 @@ def _file_items(context: RunContext, run: Run, action: Action) -> SentComments:
     return SentComments(comments=drafts, how="items", items=tuple(filed))
 
 
-def _author() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user without a name

@@ -1,10 +1,11 @@
-"""What proofs rest on: sealed contracts, results and baselines of gates, verdicts of second reviewers."""
+"""What proofs rest on: sealed contracts, results and baselines of gates, verdicts of reviewers, comments of humans."""
 
 import hashlib
 
 from msgspec import structs
 
-from scaffold.core.errors import StoreError
+from scaffold.core.change_approval import ReviewComment
+from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ContractSealed
 from scaffold.core.ids import ActionId, Commit, RunId, TreeId
 from scaffold.core.proof.contract import Contract, ContractPhase, SealedContract
@@ -22,6 +23,19 @@ VALUES (:run_id, :action_id, :attempt_id, :change, :model, :verdict, :given_at)
 ON CONFLICT (attempt_id, change, model) DO NOTHING
 """
 VERDICTS_OF_ACTION = "SELECT * FROM review_verdict WHERE action_id = :action_id ORDER BY given_at, change"
+ADD_COMMENT = """
+INSERT INTO review_comment (id, run_id, action_id, attempt_id, number, base_sha, commit_sha, fingerprint, path,
+                            first_line, last_line, before, quoted, text, author, sent_as, created_at, sent_at)
+VALUES (:id, :run_id, :action_id, :attempt_id,
+        (SELECT COALESCE(MAX(number), 0) + 1 FROM review_comment WHERE action_id = :action_id), :base_sha, :commit_sha,
+        :fingerprint, :path, :first_line, :last_line, :before, :quoted, :text, :author, '', :created_at, NULL)
+RETURNING *
+"""
+COMMENTS_OF_ACTION = "SELECT * FROM review_comment WHERE action_id = :action_id ORDER BY number"
+COMMENTS_OF_RUN = "SELECT * FROM review_comment WHERE run_id = :run_id ORDER BY created_at, action_id, number"
+MARK_SENT = """
+UPDATE review_comment SET sent_as = :sent_as, sent_at = :now WHERE id = :id AND sent_as = '' RETURNING id
+"""
 JUDGED_ACTIONS = "SELECT DISTINCT action_id FROM review_verdict WHERE run_id = :run_id ORDER BY action_id"
 SAVE_RUN = """
 INSERT INTO gate_run (tree_sha, folder, command, environment, body, created_at)
@@ -61,6 +75,36 @@ ON CONFLICT (action_id, phase) DO NOTHING
 SET_ACTION_CONTRACT = "UPDATE action SET contract = :body WHERE id = :action_id"
 SEALS_OF_ACTION = "SELECT * FROM sealed_contract WHERE action_id = :action_id ORDER BY phase"
 CONTRACT_JSON = JsonColumn[Contract](Contract)
+
+
+class ReviewComments(TableGateway):
+    """The comments on each action's changes; none is ever deleted."""
+
+    def add(self, comment: ReviewComment) -> ReviewComment:
+        """Store a draft and return it with its number."""
+        (row,) = self._connection.write_returning(ADD_COMMENT, **struct_columns(comment))
+        return read_struct(ReviewComment, row)
+
+    def for_action(self, action_id: ActionId) -> tuple[ReviewComment, ...]:
+        """Return the comments on an action's changes by number, drafts and discarded ones, too."""
+        return tuple(
+            read_struct(ReviewComment, row) for row in self._connection.rows(COMMENTS_OF_ACTION, action_id=action_id)
+        )
+
+    def for_run(self, run_id: RunId) -> tuple[ReviewComment, ...]:
+        """Return the comments on all changes of a run, oldest first."""
+        return tuple(read_struct(ReviewComment, row) for row in self._connection.rows(COMMENTS_OF_RUN, run_id=run_id))
+
+    def drafts(self, action_id: ActionId) -> tuple[ReviewComment, ...]:
+        """Return the comments that wait to be sent, by number."""
+        return tuple(each for each in self.for_action(action_id) if not each.sent_as)
+
+    def mark_sent(self, comment: ReviewComment, sent_as: str) -> None:
+        """Store how a draft was sent; raises IllegalTransition if it is none any more."""
+        if not self._connection.write_returning(MARK_SENT, id=comment.id, sent_as=sent_as, now=self._now_text()):
+            raise IllegalTransition(
+                f"comment {comment.number} is no draft any more", "`scaffold review ACTION` shows what became of it."
+            )
 
 
 class ReviewVerdicts(TableGateway):

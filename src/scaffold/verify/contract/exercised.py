@@ -43,12 +43,14 @@ def with_executed_lines(verification: Verification, contract: Contract, observer
 def _reach_of(command: str, observations: Mapping[str, Observation]) -> CheckReach:
     seen = observations.get(command, Observation())
     # The store takes no path that is not UTF-8.
-    lines = {path: _ranges(numbers) for path, numbers in sorted(seen.executed.items()) if path == utf8_safe(path)}
+    lines = {
+        path: _joined_ranges(numbers) for path, numbers in sorted(seen.executed.items()) if path == utf8_safe(path)
+    }
     tests = sorted({utf8_safe(name.partition("::")[0]) for name in seen.tests})
     return CheckReach(check=command, lines=lines, tests=tuple(tests[:MAX_TEST_FILES]))
 
 
-def _ranges(numbers: Collection[int]) -> tuple[tuple[int, int], ...]:
+def _joined_ranges(numbers: Collection[int]) -> tuple[tuple[int, int], ...]:
     found = list[tuple[int, int]]()
     for number in sorted(numbers):
         joins = found and found[-1][1] == number - 1

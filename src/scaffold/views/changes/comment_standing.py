@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from scaffold.core.change_approval import ReviewComment
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt
 from scaffold.core.printable_text import one_line
-from scaffold.core.review_comment import ReviewComment
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, renames
 from scaffold.git.refs import resolve
@@ -74,14 +74,14 @@ async def read_comments(git: Git, store: Store, action: Action, shown: ShownRang
 async def _present_lines(
     git: Git, comments: Sequence[ReviewComment], base: Commit, commit: Commit
 ) -> Sequence[tuple[str, int | None]]:
-    ends = {(_side(each), base if each.before else commit) for each in comments}
+    ends = {(_commented_commit(each), base if each.before else commit) for each in comments}
     known = {commit: await resolve(git, commit) for commit in {side for side, _ in ends}}
     renamed = {end: await renames(git, *end) for end in ends if end[0] != end[1] and known[end[0]]}
     places = []
     for each in comments:
         now = base if each.before else commit
-        path = renamed.get((_side(each), now), {}).get(each.path, each.path)
-        places.append((path, f"{_side(each)}:{each.path}", f"{now}:{path}"))
+        path = renamed.get((_commented_commit(each), now), {}).get(each.path, each.path)
+        places.append((path, f"{_commented_commit(each)}:{each.path}", f"{now}:{path}"))
     contents = await batch_contents(git, [name for _, *names in places for name in names])
     found = list[tuple[str, int | None]]()
     for each, (path, _, _), before, after in zip(comments, places, contents[::2], contents[1::2], strict=True):
@@ -91,7 +91,7 @@ async def _present_lines(
     return found
 
 
-def _side(comment: ReviewComment) -> Commit:
+def _commented_commit(comment: ReviewComment) -> Commit:
     return comment.base_sha if comment.before else comment.commit_sha
 
 

@@ -147,16 +147,15 @@ def group_by_intent(files: Sequence[PatchFile], evidence: ChangeEvidence) -> tup
         bare = structs.replace(file, hunks=())
         parts = [part for hunk in file.hunks for part in _parts_of(hunk)] or [PatchHunk(())]
         lines = [judge.line_of(bare, part) for part in parts]
-        for line, part in _joined(parts, lines):
+        for line, part in _join_parts(parts, lines):
             found.setdefault(line, []).append(judge.reviewed(bare, part, line))
     order = {line: at for at, line in enumerate(judge.lines())}
     placed = _with_moves({line: tuple(hunks) for line, hunks in found.items()})
-    groups = [IntentGroup(line, tuple(sorted(hunks, key=_reading_order))) for line, hunks in placed.items()]
+    groups = [
+        IntentGroup(line, tuple(sorted(hunks, key=lambda hunk: (not hunk.attention, hunk.file.path, hunk.first))))
+        for line, hunks in placed.items()
+    ]
     return tuple(sorted(groups, key=lambda group: order[group.line]))
-
-
-def _reading_order(hunk: ReviewedHunk) -> tuple[bool, str, int]:
-    return not hunk.attention, hunk.file.path, hunk.first
 
 
 def _parts_of(hunk: PatchHunk) -> Iterator[PatchHunk]:
@@ -168,23 +167,18 @@ def _parts_of(hunk: PatchHunk) -> Iterator[PatchHunk]:
             continue
         if changed and gap > 1:
             starts.append(at - gap // 2)
-        elif changed and _begins_block(hunk.lines, at):
-            starts.append(at)
+        elif changed and line.sign == hunk.lines[at - 1].sign == "+" and not hunk.lines[at - 1].text.strip():
+            starts += [at] if line.text[:1] not in " \t})]\r#" else []
         changed, gap = True, 0
     for start, end in zip(starts, [*starts[1:], len(hunk.lines)], strict=True):
         yield PatchHunk(hunk.lines[start:end], hunk.section)
 
 
-def _begins_block(lines: Sequence[PatchLine], at: int) -> bool:
-    line, before = lines[at], lines[at - 1]
-    return line.sign == before.sign == "+" and not before.text.strip() and line.text[:1] not in " \t})]\r#"
-
-
-def _joined(parts: Sequence[PatchHunk], lines: Sequence[IntentLine]) -> Iterator[tuple[IntentLine, PatchHunk]]:
+def _join_parts(parts: Sequence[PatchHunk], lines: Sequence[IntentLine]) -> Iterator[tuple[IntentLine, PatchHunk]]:
     """Yield the parts, adjacent ones with the same line as one."""
     held: tuple[IntentLine, PatchHunk] | None = None
     for line, part in zip(lines, parts, strict=True):
-        if held is not None and held[0] == line and _follows(held[1], part):
+        if held is not None and held[0] == line and _follows_directly(held[1], part):
             held = (line, PatchHunk((*held[1].lines, *part.lines), held[1].section))
             continue
         if held is not None:
@@ -194,7 +188,7 @@ def _joined(parts: Sequence[PatchHunk], lines: Sequence[IntentLine]) -> Iterator
         yield held
 
 
-def _follows(one: PatchHunk, other: PatchHunk) -> bool:
+def _follows_directly(one: PatchHunk, other: PatchHunk) -> bool:
     ends = [max(numbers, default=0) for numbers in zip(*((line.old, line.new) for line in one.lines), strict=True)]
     starts = [
         min((number for number in numbers if number), default=0)
@@ -241,14 +235,14 @@ class _IntentJudge:
 
     def line_of(self, file: PatchFile, part: PatchHunk) -> IntentLine:
         """Return the line that a part serves first of all."""
-        return next((served.line for served in self._served(file, part)), NONE)
+        return next((served.line for served in self._served_lines(file, part)), NONE)
 
     def reviewed(self, file: PatchFile, part: PatchHunk, line: IntentLine) -> ReviewedHunk:
         """Return a part with the reason for its line, and the others that it serves."""
-        served = {each.line: each.reason for each in reversed(tuple(self._served(file, part)))}
-        added = _added(part)
+        served = {each.line: each.reason for each in reversed(tuple(self._served_lines(file, part)))}
+        added = _added_numbers(part)
         ran = frozenset[int]().union(
-            *(check.executed.get(file.path, ()) for action in self._touching(file) for check in action.checks)
+            *(check.executed.get(file.path, ()) for action in self._touching_actions(file) for check in action.checks)
         )
         return ReviewedHunk(
             file=file,
@@ -261,18 +255,18 @@ class _IntentJudge:
             attention=self._evidence.attention.get(file.path, ""),
         )
 
-    def _touching(self, file: PatchFile) -> list[ActionEvidence]:
+    def _touching_actions(self, file: PatchFile) -> list[ActionEvidence]:
         keys = (*self._evidence.touching.get(file.path, ()), *self._evidence.touching.get(file.former, ()))
         return [self._actions[key] for key in dict.fromkeys(keys) if key in self._actions]
 
     def _can_run(self, path: str) -> frozenset[int]:
         return self._evidence.code.get(path, frozenset())
 
-    def _served(self, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
+    def _served_lines(self, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
         if file.path in self._evidence.generated:
             yield _Served(GENERATED, "a tool computes it from other files")
             return
-        actions = self._touching(file)
+        actions = self._touching_actions(file)
         for action in actions:
             yield from self._by_execution(action, file, part)
         for action in actions:
@@ -291,31 +285,36 @@ class _IntentJudge:
                     )
 
     def _by_execution(self, action: ActionEvidence, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
-        added, can_run = _added(part), len(self._can_run(file.path) & _added(part))
+        added, can_run = _added_numbers(part), len(self._can_run(file.path) & _added_numbers(part))
         for check in self._checks[action.key]:
             if ran := len(check.executed.get(file.path, frozenset()) & added):
                 reason = f"the check executed {ran} of its {count_of(max(ran, can_run), 'line')} that can run"
                 yield _Served(IntentLine("check", action.key, check.name), reason)
 
     def _is_unexecuted(self, file: PatchFile, part: PatchHunk) -> bool:
-        return bool(self._can_run(file.path) & _added(part)) and any(each.observed for each in self._touching(file))
+        return bool(self._can_run(file.path) & _added_numbers(part)) and any(
+            each.observed for each in self._touching_actions(file)
+        )
 
     def _by_file(self, action: ActionEvidence, file: PatchFile, part: PatchHunk) -> Iterator[_Served]:
         for check in self._checks[action.key]:
             if check.executed.get(file.path) and part.lines:
-                what = "what is here runs when it is loaded, or not at all" if _added(part) else "this only deletes"
+                what = (
+                    "what is here runs when it is loaded, or not at all"
+                    if _added_numbers(part)
+                    else "this only deletes"
+                )
                 yield _Served(
                     IntentLine("check", action.key, check.name), f"the check runs other lines of the file; {what}"
                 )
 
     def _why_none(self, file: PatchFile, part: PatchHunk) -> str:
-        actions = self._touching(file)
+        actions = self._touching_actions(file)
         if not actions:
             return "no action of this run changed it"
         if self._is_unexecuted(file, part):
-            return (
-                f"no check executed its {count_of(len(self._can_run(file.path) & _added(part)), 'line')} that can run"
-            )
+            lines = count_of(len(self._can_run(file.path) & _added_numbers(part)), "line")
+            return f"no check executed its {lines} that can run"
         if not any(action.checks or action.must_exist or action.must_not_exist for action in actions):
             return "its task has no contract, and does not declare the file"
         return "no check is known to reach it, and its task does not declare the file"
@@ -364,7 +363,7 @@ def _defined_names(part: PatchHunk) -> list[str]:
     return [name for name in dict.fromkeys(names) if len(name) >= MIN_NAME and not name.startswith("__")]
 
 
-def _added(part: PatchHunk) -> frozenset[int]:
+def _added_numbers(part: PatchHunk) -> frozenset[int]:
     return frozenset(line.new for line in part.lines if line.sign == "+")
 
 

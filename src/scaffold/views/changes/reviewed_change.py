@@ -92,9 +92,9 @@ async def read_change(
     texts = await _ContentReader.of(git, files, contributions, ends)
     evidence = ChangeEvidence(
         actions=tuple(_action_evidence(each, files, texts) for each in contributions),
-        touching=_touching(files, contributions),
+        touching=_actions_by_path(files, contributions),
         code=_watched_code(files, contributions, texts),
-        attention=await _attention(git, store, run, ends, texts),
+        attention=await _attention_by_path(git, store, run, ends, texts),
         generated=frozenset(each.path for each in files if _is_generated(each, texts)),
     )
     changed = [
@@ -143,7 +143,9 @@ def _cleaned_hunk(hunk: ReviewedHunk, clean: Callable[[str], str]) -> ReviewedHu
     return structs.replace(hunk, lines=tuple(lines))
 
 
-def _touching(files: Sequence[PatchFile], contributions: Sequence[Contribution]) -> Mapping[str, tuple[ActionKey, ...]]:
+def _actions_by_path(
+    files: Sequence[PatchFile], contributions: Sequence[Contribution]
+) -> Mapping[str, tuple[ActionKey, ...]]:
     return {
         file.path: tuple(
             dict.fromkeys(
@@ -175,9 +177,9 @@ class _ContentReader:
             if not (file.is_submodule or file.binary or file.unread):
                 names += [f"{base}:{file.former}", f"{head}:{file.path}"]
         for each in contributions:
-            for reach in _reach(each):
-                names += [f"{commit}:{path}" for path in reach.lines for commit in _verified(each)]
-            names += [f"{head}:{path}" for check in _commands(each) for path in _tests_of(check, each, files)]
+            for reach in _reach_of_checks(each):
+                names += [f"{commit}:{path}" for path in reach.lines for commit in _verified_commits(each)]
+            names += [f"{head}:{path}" for check in _checked_commands(each) for path in _tests_of(check, each, files)]
         wanted = tuple(dict.fromkeys(names))
         contents = await batch_contents(git, wanted) if wanted else ()
         return cls(base, head, dict(zip(wanted, contents, strict=True)))
@@ -192,25 +194,27 @@ class _ContentReader:
 
     def verified(self, each: Contribution, path: str) -> bytes | None:
         """Return the content that was verified; None if the repository no longer has it."""
-        found = (self._known.get(f"{commit}:{path}") for commit in _verified(each))
+        found = (self._known.get(f"{commit}:{path}") for commit in _verified_commits(each))
         return next((content for content in found if content is not None), None)
 
 
-def _verified(each: Contribution) -> Sequence[Commit]:
+def _verified_commits(each: Contribution) -> Sequence[Commit]:
     # What has landed stays, if the commit that was verified is gone.
     verification = each.attempt.verification
     commits = (verification.commit if verification else None, each.attempt.head_sha)
     return [commit for commit in commits if commit]
 
 
-def _reach(each: Contribution) -> Sequence[CheckReach]:
+def _reach_of_checks(each: Contribution) -> Sequence[CheckReach]:
     return each.attempt.verification.reach if each.attempt.verification else ()
 
 
-def _commands(each: Contribution) -> Sequence[str]:
+def _checked_commands(each: Contribution) -> Sequence[str]:
     contract = each.action.contract or Contract()
     return tuple(
-        dict.fromkeys([*(check.command for check in contract.commands), *(found.check for found in _reach(each))])
+        dict.fromkeys(
+            [*(check.command for check in contract.commands), *(found.check for found in _reach_of_checks(each))]
+        )
     )
 
 
@@ -218,7 +222,7 @@ def _tests_of(command: str, each: Contribution, files: Sequence[PatchFile]) -> S
     """Return the test files that a check runs, as far as that is known."""
     if not runs_tests(command):
         return ()
-    observed = next((found.tests for found in _reach(each) if found.check == command), ())
+    observed = next((found.tests for found in _reach_of_checks(each) if found.check == command), ())
     changed = [file.path for file in files if file.status != "D" and is_test_file(file.path)]
     named = [word for word in command.split() if is_test_file(word)]
     return tuple(dict.fromkeys([*named, *observed, *(changed if not named else ())]))[:MAX_TEST_FILES]
@@ -226,10 +230,12 @@ def _tests_of(command: str, each: Contribution, files: Sequence[PatchFile]) -> S
 
 def _action_evidence(each: Contribution, files: Sequence[PatchFile], texts: _ContentReader) -> ActionEvidence:
     contract, verification = each.action.contract or Contract(), each.attempt.verification
-    reach = {found.check: found for found in _reach(each)}
+    reach = {found.check: found for found in _reach_of_checks(each)}
     return ActionEvidence(
         key=each.action.key,
-        checks=tuple(_check_evidence(command, reach.get(command), each, files, texts) for command in _commands(each)),
+        checks=tuple(
+            _check_evidence(command, reach.get(command), each, files, texts) for command in _checked_commands(each)
+        ),
         must_exist=contract.must_exist,
         must_not_exist=contract.must_not_exist,
         files=each.action.files,
@@ -246,7 +252,9 @@ def _check_evidence(
         numbers = {number for first, last in ranges for number in range(first, last + 1)}
         now = names.get(path, path)
         executed[now] = moved_numbers(numbers, texts.verified(each, path), texts.after(now))
-    words = {path: frozenset(_WORD.findall(_decoded(texts.after(path)))) for path in _tests_of(command, each, files)}
+    words = {
+        path: frozenset(_WORD.findall(_decode_text(texts.after(path)))) for path in _tests_of(command, each, files)
+    }
     return CheckEvidence(name=command, executed=executed, tests=frozenset(reach.tests if reach else ()), words=words)
 
 
@@ -272,7 +280,7 @@ def _watched_code(
 
     As in the checks: lines that run when a file is loaded only where no function has changed.
     """
-    seen = frozenset(path for each in contributions for reach in _reach(each) for path in reach.lines)
+    seen = frozenset(path for each in contributions for reach in _reach_of_checks(each) for path in reach.lines)
     found = {each.path: _lines_that_run(each, texts.after(each.path), seen) for each in files}
     code = {path: lines for path, lines in found.items() if lines is not None}
     inside = any(lines.in_functions for lines in code.values())
@@ -292,7 +300,7 @@ def _lines_that_run(file: PatchFile, content: bytes, seen: Collection[str]) -> E
         return executable_lines(content, added)
     # Node tells only of files that it loaded.
     if file.path.endswith(SUFFIXES) and file.path in seen:
-        lines = code_lines(_decoded(content), added)
+        lines = code_lines(_decode_text(content), added)
         return ExecutableLines(in_functions=tuple(MarkedLines(number, (number,)) for number in lines))
     return None
 
@@ -305,7 +313,7 @@ def _is_generated(file: PatchFile, texts: _ContentReader) -> bool:
     return bool(_GENERATED.search(before)) and bool(_GENERATED.search(texts.after(file.path)[:HEAD_BYTES]))
 
 
-async def _attention(
+async def _attention_by_path(
     git: Git, store: Store, run: Run, ends: tuple[Commit, Commit], texts: _ContentReader
 ) -> Mapping[str, str]:
     """Return why files deserve attention whatever they serve: they decide about checks, or are protected."""
@@ -336,5 +344,5 @@ def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*gates, *(check.command for each in contracts for check in each.commands)]))
 
 
-def _decoded(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     return content.decode(errors="replace")

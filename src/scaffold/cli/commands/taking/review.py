@@ -105,7 +105,7 @@ def review(target: str | None, *, rates: bool, probe: int | None, as_json: bool,
     elif probe is not None:
         run_async(probe_reviewer(target or given["run_name"], probe, given["seed"], as_json=as_json))
     else:
-        run_async(_review(target, ReviewOptions(as_json=as_json, **given)))
+        run_async(_show_or_comment(target, ReviewOptions(as_json=as_json, **given)))
 
 
 class ReviewOptions(Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
-async def _review(target: str | None, options: ReviewOptions) -> None:
+async def _show_or_comment(target: str | None, options: ReviewOptions) -> None:
     async with context_with_run(options.run_name, "started" if target else "landed", part=target) as (context, run):
         shown = await find_range(context.git, context, run, target)
         if options.written or options.discard or options.sends:

@@ -99,12 +99,12 @@ def intent_lines(
     for line in change_text_lines(change, TextLimits(numbers=True, rest=rest), comments):
         text = printable(mark_lookalikes(line)).expandtabs(TAB_CELLS)
         if line.startswith(("# ", "@@ ")):
-            yield from map(heading if line[0] == "#" else _painted, layout.wrap("", text, hang=3))
+            yield from map(heading if line[0] == "#" else _paint_line, layout.wrap("", text, hang=3))
         else:
-            yield _painted(text)
+            yield _paint_line(text)
 
 
-def _painted(text: str) -> str:
+def _paint_line(text: str) -> str:
     sign = text[:1] if text[:1] in PATCH_COLORS else text[NUMBER_CELLS : NUMBER_CELLS + 1]
     return paint(text, PATCH_COLORS[sign]) if sign in PATCH_COLORS else text
 

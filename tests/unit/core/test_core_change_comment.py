@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scaffold.core.review_comment import ReviewComment
+from scaffold.core.change_approval import ReviewComment
 
 
 @pytest.mark.parametrize(
