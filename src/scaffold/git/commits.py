@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
@@ -355,11 +354,6 @@ async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathCha
 async def patch_fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
     """Return a fingerprint of the change: equal for two changes with the same blobs before and after."""
     return (await _raw_diff(git, old, new)).out
-
-
-async def change_fingerprint(git: Git, old: Commit, new: Commit) -> str:
-    """Return the SHA-256 of the change's fingerprint, in hex: what an approval is bound to."""
-    return hashlib.sha256(await patch_fingerprint(git, old, new)).hexdigest()
 
 
 async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:

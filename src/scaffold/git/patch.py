@@ -1,5 +1,6 @@
 """The lines of a change: git's patch between two commits as values, with the numbers of each line before and after."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -10,7 +11,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts.submodule import GITLINK_MODE
 from scaffold.git.client.command_line import Git
-from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
+from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES, patch_fingerprint
 
 Sign = Literal[" ", "+", "-"]
 MAX_LINES = 200_000
@@ -90,6 +91,11 @@ async def read_patch(git: Git, old: Commit, new: Commit) -> tuple[PatchFile, ...
             "Look at it with `git diff`, and report this with the version of git.",
         )
     return tuple(found)
+
+
+async def change_fingerprint(git: Git, old: Commit, new: Commit) -> str:
+    """Return the SHA-256 of the change's fingerprint, in hex: what an approval is bound to."""
+    return hashlib.sha256(await patch_fingerprint(git, old, new)).hexdigest()
 
 
 def _listed_files(records: Sequence[str]) -> list[PatchFile]:

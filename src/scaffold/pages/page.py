@@ -76,10 +76,9 @@ def report_page(
         element("div", element("dt", name), element("dd", element("strong", value), element("span", more)))
         for name, value, more in _key_figures(view)
     ]
-    command = element("code", f"scaffold open {view.run.id}")
     zone = view.summary.at.astimezone().strftime("%z")
     known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
-    about = element("p", command, " writes this page anew and opens it.")
+    about = element("p", element("code", f"scaffold open {view.run.id}"), " writes this page anew and opens it.")
     body = element(
         "body",
         element("a", "To the evidence", href="#evidence", class_="skip"),
@@ -88,8 +87,7 @@ def report_page(
         element("main", element("dl", *tiles, class_="tiles"), *present),
         element("footer", known, about),
     )
-    page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
-    return to_html(page, clean)
+    return to_html(element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en"), clean)
 
 
 def _page_head(title: str) -> Element:

@@ -16,6 +16,7 @@ from scaffold.core.proof.contract import Doubt, DoubtCode
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.git.added_lines import changed_line_count
+from scaffold.git.patch import change_fingerprint
 from scaffold.host.random_ids import new_id
 from scaffold.landing.proving.candidate_check import Candidate
 from scaffold.policy.path.protected_areas import ProtectedAreas
@@ -146,7 +147,7 @@ class ChangeApprovals:
             landing=attempt.id,
             attempt=attempt.number,
             base=attempt.base_sha,
-            change=await commits.change_fingerprint(git, *ends),
+            change=await change_fingerprint(git, *ends),
             doubts=tuple(sorted(known | {doubt.code for doubt in handed_in})),
             protected=await self._protected_paths(*ends),
             merged=tuple(each.line for each in candidate.merged),

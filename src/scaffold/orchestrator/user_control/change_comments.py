@@ -16,7 +16,8 @@ from scaffold.core.model import Action, InboxItem, Run
 from scaffold.core.printable_text import count_of, printable, short_line, truncate_text, utf8_safe
 from scaffold.core.states import Completed
 from scaffold.core.work_item import WorkItem
-from scaffold.git.commits import change_fingerprint, changed_paths, file_contents
+from scaffold.git.commits import changed_paths, file_contents
+from scaffold.git.patch import change_fingerprint
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items, require_deliverable
 from scaffold.plan.items import MAX_TITLE_CHARS

@@ -10,8 +10,8 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.proof.contract import CheckReach, Contract
 from scaffold.git.client.command_line import Git
-from scaffold.git.commits import PathChange, batch_contents, change_fingerprint, listed_paths, path_changes
-from scaffold.git.patch import PatchFile, read_patch
+from scaffold.git.commits import PathChange, batch_contents, listed_paths, path_changes
+from scaffold.git.patch import PatchFile, change_fingerprint, read_patch
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store

@@ -141,6 +141,8 @@ async def _change_comments(context: RunContext, run: Run, shown: ShownRange, opt
         raise UsageError(
             "comments belong to the change of an action", "Name it: `scaffold review ACTION --comment ...`."
         )
+    if options.why is not None and not options.sends:
+        raise UsageError("--why is the reason of a rejection", "Add --send, or give it to `scaffold reject ID --why`.")
     # All places are read before anything is stored.
     places = [(parse_lines(place), utf8_safe(text)) for place, text in options.written]
     for number in options.discard:
