@@ -1,8 +1,10 @@
 """Draw the plan of a goal: a box for each action, lines for the facts between them, children inside compounds."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import graphlay
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, Assertion
@@ -11,7 +13,6 @@ from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import status_of
 from scaffold.pages.components import Element, Node, References, element, mark_of, scrolling, tone_of
-from scaffold.pages.layered_layout import Edge, EdgeLine, GraphLayout, Point, Size, layered_layout
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
@@ -20,15 +21,48 @@ MAX_BOXES = 200
 MAX_SQUARES = 4_000
 MAX_DEPTH = 12
 """Deeper actions are not drawn; their compound shows how many of its children are done."""
-WIDTH = 1060.0
-BOX = Size(196.0, 46.0)
 KEY_CELLS, NOTE_CELLS = 22, 26
 PAD, HEADER = 14.0, 48.0
 SQUARE = 16.0
 SQUARES_IN_ROW = 50
+GAPS: Mapping[str, float] = {
+    "layer_gap": 34.0,
+    "node_gap": 22.0,
+    "isolated_gap": 22.0,
+    "isolated_max_columns": 4,
+    "dummy_gap": 6.0,
+    "port_gap": 6.0,
+    "port_stroke_clear": 4.0,
+    "stub": 8.0,
+    "bundle_lane_gap": 4.0,
+}
+"""Room between boxes and lines, in pixels, and how many boxes without lines stand in a row."""
 
 SiblingEdges = Mapping[tuple[ActionId, ActionId], frozenset[Assertion]]
 """Which assertions lead from one action to another with the same parent, or from their children."""
+
+
+Point = tuple[float, float]
+
+
+class Size(Struct, frozen=True):
+    """Width and height in pixels."""
+
+    width: float
+    height: float
+
+
+BOX = Size(196.0, 46.0)
+
+
+class GraphLayout(Struct, frozen=True):
+    """Where boxes and lines are, from the top left corner of the drawing."""
+
+    size: Size
+    corners: tuple[Point, ...]
+    """The top left corner of each box."""
+    lines: tuple[tuple[Point, ...], ...]
+    """The corners of each line, from the box that provides facts to the one that needs them."""
 
 
 class PlannedBox(Struct, frozen=True):
@@ -62,12 +96,10 @@ class PlanGraph:
         if len(self._actions) > MAX_BOXES:
             more = f"; the first {MAX_SQUARES:,}" if len(self._actions) > MAX_SQUARES else ""
             return self._plan_figure(self._square_map(), f"A square for each action, in the order of the plan{more}.")
-        tops = [self._planned_box(action, WIDTH - 2) for action in self._children.get(None, ())]
-        layout = self._box_layout(tops, WIDTH - 2)
+        tops = [self._planned_box(action) for action in self._children.get(None, ())]
+        layout = self._box_layout(tops)
         content = element("g", *self._inner_elements(tops, layout), transform="translate(1 1)")
-        size = Size(layout.size.width + 2, layout.size.height + 2)
-        note = "" if layout.is_whole else "Lines that would close a circle are left out."
-        return self._plan_figure(_svg_of_size(size, content), note)
+        return self._plan_figure(_svg_of_size(Size(layout.size.width + 2, layout.size.height + 2), content), "")
 
     def _plan_figure(self, svg: Element, note: str) -> Element:
         counts = Counter(status_of(action.state) for action in self._actions)
@@ -77,39 +109,39 @@ class PlanGraph:
         caption = element("figcaption", note) if note else None
         return element("figure", scrolling(picture, f"Plan of {clip(self._goal.name, 60)}"), caption)
 
-    def _planned_box(self, action: Action, width: float, depth: int = 1) -> PlannedBox:
+    def _planned_box(self, action: Action, depth: int = 1) -> PlannedBox:
         inside = self._children.get(action.id, ()) if depth < MAX_DEPTH else ()
-        children = tuple(self._planned_box(child, width - 2 * PAD, depth + 1) for child in inside)
+        children = tuple(self._planned_box(child, depth + 1) for child in inside)
         if not children:
             return PlannedBox(action, BOX)
-        layout = self._box_layout(children, width - 2 * PAD)
+        layout = self._box_layout(children)
         size = Size(max(BOX.width, layout.size.width + 2 * PAD), HEADER + layout.size.height + PAD)
         return PlannedBox(action, size, children, layout)
 
-    def _box_layout(self, nodes: Sequence[PlannedBox], width: float) -> GraphLayout:
+    def _box_layout(self, nodes: Sequence[PlannedBox]) -> GraphLayout:
+        return layered_layout([node.size for node in nodes], [edge for edge, _ in self._inner_edges(nodes)])
+
+    def _inner_edges(self, nodes: Sequence[PlannedBox]) -> list[tuple[tuple[int, int], frozenset[Assertion]]]:
         indexes = {node.action.id: index for index, node in enumerate(nodes)}
-        edges: list[Edge] = [
-            (indexes[source], indexes[target])
-            for source, target in self._edges
+        return [
+            ((indexes[source], indexes[target]), facts)
+            for (source, target), facts in self._edges.items()
             if source in indexes and target in indexes
         ]
-        return layered_layout([node.size for node in nodes], edges, width)
 
     def _inner_elements(self, nodes: Sequence[PlannedBox], layout: GraphLayout) -> Iterator[Element]:
-        for line in layout.lines:
-            source, target = (nodes[index].action.id for index in line.edge)
-            yield self._edge_element(line, self._edges[source, target])
+        for (_, facts), points in zip(self._inner_edges(nodes), layout.lines, strict=True):
+            yield self._edge_element(points, facts)
         for node, (x, y) in zip(nodes, layout.corners, strict=True):
             yield element("g", *self._box_elements(node), transform=f"translate({x:.1f} {y:.1f})")
 
-    def _edge_element(self, line: EdgeLine, facts: frozenset[Assertion]) -> Element:
+    def _edge_element(self, points: Sequence[Point], facts: frozenset[Assertion]) -> Element:
         holds = facts <= self._holding
-        x, y = line.points[-1]
         return element(
             "g",
             element("title", f"{join_limited(sorted(facts), 4)}{'' if holds else ' (does not hold yet)'}"),
-            element("path", d=_edge_path(line.points), class_="line"),
-            element("path", d=f"M{x - 4:.1f} {y - 7:.1f}L{x:.1f} {y:.1f}L{x + 4:.1f} {y - 7:.1f}Z", class_="tip"),
+            element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_="line"),
+            element("path", d=_arrow_path(*points[-2:]), class_="tip"),
             class_="edge" if holds else "edge open",
         )
 
@@ -195,16 +227,38 @@ def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
     return edges
 
 
-def _edge_path(points: Sequence[Point]) -> str:
-    # Straight down where the points are above each other, else an S.
-    x, y = points[0]
-    path = f"M{x:.1f} {y:.1f}"
-    for to_x, to_y in dict.fromkeys(points[1:]):
-        middle = (y + to_y) / 2
-        bend = f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} " if abs(to_x - x) > 0.05 else "L"
-        path += f"{bend}{to_x:.1f} {to_y:.1f}"
-        x, y = to_x, to_y
-    return path
+def layered_layout(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> GraphLayout:
+    """Return where boxes are whose edges (index of a box, index of one that depends on it) point one way.
+
+    They point down or to the right: whichever makes the narrower drawing, as pages are read downwards.
+    """
+    graph = graphlay.Graph()
+    for size in sizes:
+        graph.node(width=size.width, height=size.height)
+    for source, target in edges:
+        graph.edge(source, target)
+    options = [{"direction": direction, "spacing": GAPS} for direction in ("topbottom", "leftright")]
+    made = [_graph_layout(graphlay.layout(graph, options=each), sizes) for each in options]
+    return min(made, key=lambda each: each.size.width)
+
+
+def _graph_layout(made: graphlay.Layout, sizes: Sequence[Size]) -> GraphLayout:
+    left, top = (made.bounds["min"][axis] for axis in "xy")
+    width, height = (made.bounds["max"][axis] - made.bounds["min"][axis] for axis in "xy")
+    centers = [(node["center"]["x"] - left, node["center"]["y"] - top) for node in made.nodes]
+    corners = tuple((x - size.width / 2, y - size.height / 2) for (x, y), size in zip(centers, sizes, strict=True))
+    lines = tuple(tuple((point["x"] - left, point["y"] - top) for point in edge["points"]) for edge in made.edges)
+    return GraphLayout(Size(width, height), corners, lines)
+
+
+def _arrow_path(before: Point, end: Point) -> str:
+    # Lines are horizontal or vertical: the tip is 7 pixels long and 8 wide, against the way the line comes.
+    (x, y), (dx, dy) = (
+        end,
+        (math.copysign(1, b - a) if abs(b - a) > 0.05 else 0.0 for a, b in zip(before, end, strict=True)),
+    )
+    sides = [(x - 7 * dx - 4 * side * dy, y - 7 * dy + 4 * side * dx) for side in (-1, 1)]
+    return "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in (sides[0], end, sides[1])) + "Z"
 
 
 def _svg_of_size(size: Size, *content: Node) -> Element:
