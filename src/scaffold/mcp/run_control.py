@@ -1,23 +1,21 @@
 """What a client may do, given consent: the commands and functions that a user has."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Self
 
 import msgspec
 
-from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.errors import UsageError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
 from scaffold.mcp.run_queries import opened_store
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items, send_message
+from scaffold.orchestrator.user_control.own_program import STOP_TIMEOUT_S, OwnProgram, ProgramFailed
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
@@ -26,53 +24,6 @@ from scaffold.views.run_json import Json
 from scaffold.views.store_reader import find_run, is_executed, no_run_error
 
 START_TIMEOUT_S = 300.0  # for a command that returns once the run is in the background
-STOP_TIMEOUT_S = 90.0
-OUTPUT = OutputCapture(limit_bytes=4_000_000)
-
-
-class OwnProgram:
-    """This program as a command, in one folder; closing it waits for the commands that were begun."""
-
-    def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
-        """`argv`: the program, without arguments."""
-        self._cwd = cwd
-        self._argv = tuple(argv)
-        self._commands = asyncio.TaskGroup()
-
-    async def __aenter__(self) -> Self:
-        """Take commands from now on."""
-        await self._commands.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        """Wait for the commands."""
-        await self._commands.__aexit__(*error)  # type: ignore[arg-type] # the three values of any context
-
-    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
-        """Return the standard output of a command; raises ProgramFailed with its error."""
-        argv, environ = [*self._argv, *words], dict(os.environ)
-        running = self._commands.create_task(
-            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
-        )
-        # A caller that goes away must not cut a command off: a run would be left half started.
-        done = await asyncio.shield(running)
-        if done.exit_code == 0:
-            return done.stdout.decode(errors="replace")
-        if done.timed_out:
-            what = f"this took longer than {timeout_s:.0f} s"
-            raise ProgramFailed(what, "`scaffold status` shows what became of it.")
-        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
-        if start is None:
-            last = lines[-1] if lines else "it printed nothing"
-            raise ProgramFailed(f"the command ended with {done.exit_code}: {last}", "`scaffold status` shows the run.")
-        raise ProgramFailed(
-            lines[start].removeprefix("error: "), " ".join(lines[start + 1 :]) or "See `scaffold status`."
-        )
-
-
-class ProgramFailed(ScaffoldError):
-    """One of our own commands failed, and explained why."""
 
 
 async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> RunId:

@@ -22,9 +22,9 @@ from scaffold.core.errors import UsageError
 from scaffold.extensions.protocol_lines import INVALID_REQUEST, LineTransport, line_transport
 from scaffold.host.protocol_streams import ProtocolStreams
 from scaffold.mcp.consent import Power
-from scaffold.mcp.run_control import OwnProgram
 from scaffold.mcp.server import build_server
 from scaffold.mcp.tools import ServedPlace
+from scaffold.orchestrator.user_control.own_program import OwnProgram
 from scaffold.policy.secret.redaction import Redactor
 
 LOOPBACK = "127.0.0.1"  # never another address: who reaches the server starts processes here

@@ -14,6 +14,7 @@ from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.mcp import run_control, run_queries
 from scaffold.mcp.consent import Power
 from scaffold.mcp.run_tasks import progress, progress_text
+from scaffold.orchestrator.user_control.own_program import OwnProgram
 from scaffold.views.run_json import Json
 from scaffold.views.text_format import brief
 
@@ -103,7 +104,7 @@ class ServedPlace(Struct, frozen=True):
     """Where the tools work."""
 
     cwd: Path
-    program: run_control.OwnProgram
+    program: OwnProgram
 
 
 class Call(Struct, frozen=True):
