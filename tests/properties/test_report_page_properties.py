@@ -12,7 +12,7 @@ from scaffold.core.printable_text import printable
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Completed, Failed
 from scaffold.pages.components import element, to_html
-from scaffold.pages.page import report_page
+from scaffold.pages.page import RunContent, report_page
 from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.run_history import run_costs
 from support.html_page import Page
@@ -88,7 +88,8 @@ def pages(draw) -> tuple[str, list[str]]:
     view = a_view((parent, done, failed), goals=(goal,), attempts=attempts, facts=(fact,), inbox=(item,), run=run)
     history = a_history(view, turns=(turn,), warnings=(draw(texts),))
     root = Path("/" + draw(texts).replace("\0", "").strip("/"))
-    page = report_page(view, history, run_costs(view, (turn,)), root=root, clean=str)
+    content = RunContent(view=view, history=history, costs=run_costs(view, (turn,)))
+    page = report_page(content, root=root, clean=str)
     # What a human is asked shows letters that look like others.
     return page, [command, mark_lookalikes(item.text), doubts[0].text, need, goal.name]
 

@@ -275,6 +275,11 @@ COMMANDS: Mapping[str, EntryPoint] = {
         "Show the coding agents of others that can work for you, and try one.",
         ("scaffold executors", "scaffold executors check claude"),
     ),
+    "serve": EntryPoint(
+        "scaffold.cli.commands.serve:serve",
+        "Show all your runs in a browser: evidence, what waits for you, commands.",
+        ("scaffold serve", "scaffold serve --port 8080 --read-only"),
+    ),
     "mcp": EntryPoint(
         "scaffold.cli.commands.mcp:mcp",
         "Serve this repository's runs to other programs, by the Model Context Protocol.",

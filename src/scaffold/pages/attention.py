@@ -1,6 +1,6 @@
 """What a reader may have to act on: items that wait for a human, failures with their reasons, the next commands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from scaffold.core.model import Action, Attempt, PlanningTurn
@@ -36,12 +36,16 @@ def inbox_section(view: RunView) -> Node:
         return None
     cards = []
     for entry in view.summary.waiting[:MAX_ROWS]:
-        kind = element("span", entry.kind, class_="badge wait")
-        title = element("p", kind, " ", element("code", entry.id), f" of {entry.who}, ", moment(entry.since))
+        title = (" ", element("code", entry.id), f" of {entry.who}, ", moment(entry.since))
         commands = [element("li", element("code", command)) for command in entry.commands]
-        asked = block(mark_lookalikes(entry.text))
-        cards.append(element("div", title, asked, element("ul", *commands, class_="commands"), class_="card wait"))
+        cards.append(waiting_card(entry.kind, title, entry.text, element("ul", *commands, class_="commands")))
     return section("inbox", "Waits for you", *cards, note="Work that does not depend on these continues.")
+
+
+def waiting_card(kind: str, title: Sequence[Node], text: str, *more: Node, anchor: str | None = None) -> Element:
+    """Return a card of what waits for a human: its kind with a title, what is asked, and how to decide."""
+    head = element("p", element("span", kind, class_="badge wait"), *title)
+    return element("div", head, block(mark_lookalikes(text)), *more, class_="card wait", id=anchor)
 
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:

@@ -18,7 +18,7 @@ from scaffold.views.state_labels import STATUS_MARKS
 
 Node: TypeAlias = "Element | Stylesheet | str | Sequence[Node] | None"
 NEWLINE = "\n"
-VOID = frozenset({"br", "hr", "input", "meta"})
+VOID = frozenset({"br", "hr", "input", "link", "meta"})
 """Void elements: without content and end tag."""
 BLOCKS = frozenset({"html", "body", "div", "figure", "footer", "head", "header", "main", "section", "table", "tr"})
 """Elements on a line of their own, for readers of the source and for comparing two reports."""

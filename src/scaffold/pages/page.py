@@ -1,10 +1,15 @@
-"""The HTML report: its head, the sections in reading order, its style and its security policy."""
+"""A page about a run: the sections in reading order, for the report and the browser; the report's head and style."""
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.contract import STRENGTHS
@@ -29,33 +34,90 @@ from scaffold.pages.plan_graph import PlanGraph
 from scaffold.pages.review_section import PageReview, review_section
 from scaffold.pages.run_tables import action_table, attempt_table, cost_section
 from scaffold.pages.timeline import timeline
-from scaffold.views.run_history import RunCosts, RunHistory
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason
+from scaffold.views.store_reader import StoreAccess
 from scaffold.views.text_format import clip, format_cost, format_duration
 
 TITLE_CELLS = 160
 REASON_CELLS = 400
 
 
-def report_page(
-    view: RunView,
-    history: RunHistory,
-    costs: RunCosts,
-    review: PageReview | None = None,
-    *,
-    root: Path,
-    clean: Callable[[str], str],
-) -> str:
+class RunContent(Struct, frozen=True, kw_only=True):
+    """What a page shows of a run, without secrets."""
+
+    view: RunView
+    history: RunHistory
+    costs: RunCosts
+
+
+def read_content(reader: StoreAccess, view: RunView, redactor: Redactor) -> RunContent:
+    """Return a run's content for a page: `view` with its history and costs, each text without its secrets."""
+    history = read_history(reader, view)
+    content = RunContent(
+        view=view,
+        history=history,
+        costs=run_costs(view, history.turns, reader.store.bookings.for_run(view.run.id), history),
+    )
+    # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
+    # `completed` is also a status: such a word of ours stays, and only the page redacts it.
+    words = frozenset(_own_words(msgspec.json.schema(RunContent)))
+    built = msgspec.to_builtins(content, builtin_types=(datetime,))
+    return msgspec.convert(redactor.clean_all(built, kept=words), RunContent)
+
+
+def _own_words(schema: Any) -> Iterator[str]:
+    """Yield the words that a JSON schema fixes: names of fields, and values of closed sets."""
+    match schema:
+        case dict():
+            yield from schema.get("properties", ())
+            yield from (word for word in (*schema.get("enum", ()), schema.get("const")) if isinstance(word, str))
+            for each in schema.values():
+                yield from _own_words(each)
+        case list():
+            for each in schema:
+                yield from _own_words(each)
+
+
+def report_page(content: RunContent, *, root: Path, clean: Callable[[str], str]) -> str:
     """Return the report of a run as one HTML page, which loads nothing and runs nothing.
 
     `root` is the repository's checkout; `clean` removes secrets from a text.
     """
+    view = content.view
+    command = element("code", f"scaffold open {view.run.id}")
+    header, contents, main = run_elements(content, root, inbox=inbox_section(view))
+    body = element(
+        "body",
+        element("a", "To the evidence", href="#evidence", class_="skip"),
+        header,
+        contents,
+        element("main", *main),
+        element("footer", as_of(view), element("p", command, " writes this page anew and opens it.")),
+    )
+    page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
+    return to_html(page, clean)
+
+
+def as_of(view: RunView) -> Element:
+    """Return when the run was read."""
+    zone = view.summary.at.astimezone().strftime("%z")
+    return element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
+
+
+def run_elements(
+    content: RunContent, root: Path, *, inbox: Node, first: Sequence[Node] = ()
+) -> tuple[Element, Element, Sequence[Node]]:
+    """Return a page's header, the list of its sections, and these: `first`, then `inbox`, then the run's own."""
+    view, history = content.view, content.history
     refs, texts = References(view.run.id, view.actions), LongTexts()
     lanes = timeline(view, history, refs)
     attempts = attempt_table(view, history) if view.attempts else None
     sections = [
-        inbox_section(view),
+        *first,
+        inbox,
         failures_section(view, history, refs, texts),
         next_section(view, root),
         evidence_section(view, refs, texts),
@@ -64,7 +126,7 @@ def report_page(
         _plan_section(view, refs, texts),
         section("timeline", "Timeline", lanes, attempts) if lanes is not None else None,
         setbacks_section(view, history, refs, texts),
-        cost_section(costs),
+        cost_section(content.costs),
     ]
     present = [each for each in sections if isinstance(each, Element)]
     entries = []
@@ -76,18 +138,8 @@ def report_page(
         element("div", element("dt", name), element("dd", element("strong", value), element("span", more)))
         for name, value, more in _key_figures(view)
     ]
-    zone = view.summary.at.astimezone().strftime("%z")
-    known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
-    about = element("p", element("code", f"scaffold open {view.run.id}"), " writes this page anew and opens it.")
-    body = element(
-        "body",
-        element("a", "To the evidence", href="#evidence", class_="skip"),
-        _run_header(view, texts),
-        element("nav", element("ul", *entries), aria_label="Sections"),
-        element("main", element("dl", *tiles, class_="tiles"), *present),
-        element("footer", known, about),
-    )
-    return to_html(element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en"), clean)
+    contents = element("nav", element("ul", *entries), aria_label="Sections")
+    return _run_header(view, texts), contents, [element("dl", *tiles, class_="tiles"), *present]
 
 
 def _page_head(title: str) -> Element:

@@ -15,7 +15,7 @@ from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Active, Completed, Failed, Paused, Running
 from scaffold.pages.components import LongTexts
-from scaffold.pages.page import report_page
+from scaffold.pages.page import RunContent, report_page
 from scaffold.pages.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.views.run_history import run_costs
 from support.html_page import Page
@@ -33,7 +33,8 @@ def fact(assertion, *, doubts=(), evidence=None, **fields):
 
 def source_of(view, *, turns=(), warnings=()):
     history = a_history(view, turns=turns, warnings=warnings)
-    return report_page(view, history, run_costs(view, turns), root=Path("/home/ada/shop"), clean=str)
+    content = RunContent(view=view, history=history, costs=run_costs(view, turns))
+    return report_page(content, root=Path("/home/ada/shop"), clean=str)
 
 
 def page_of(view, **options):

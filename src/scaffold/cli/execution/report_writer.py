@@ -1,11 +1,6 @@
 """Write the report of a run as an HTML page."""
 
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
@@ -18,12 +13,9 @@ from scaffold.run.projections import report_name
 from scaffold.views.changes.review_view import read_review
 from scaffold.views.changes.reviewed_change import cleaned_change
 from scaffold.views.changes.taken_work import with_taken
-from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
-from scaffold.views.run_view import RunView, read_run_view
+from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import is_executed
 from scaffold.worker.contract.checkout_files import ignore_projections
-
-Content = tuple[RunView, RunHistory, RunCosts]
 
 
 async def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
@@ -45,26 +37,11 @@ async def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
 async def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
     view = await with_taken(context.git, context.store, read_run_view(context, run))
-    history = read_history(context, view)
-    redactor, bookings = context.redactor, context.store.bookings.for_run(run.id)
-    content: Content = (view, history, run_costs(view, history.turns, bookings, history))
-    # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
-    # `completed` is also a status: such a word of ours stays, and only the page redacts it.
-    words = frozenset(_own_words(msgspec.json.schema(Content, schema_hook=lambda _: {"type": "string"})))
-    # The only values that JSON does not have are paths.
-    plain = msgspec.to_builtins(content, builtin_types=(datetime,), enc_hook=str)
-    content = msgspec.convert(redactor.clean_all(plain, kept=words), Content, dec_hook=lambda kind, given: kind(given))
-    view, history, costs = content
+    redactor = context.redactor
     with importing():  # needed only at the end of a run
-        from scaffold.pages.page import report_page
-        from scaffold.pages.review_section import PageReview
-    review = None
-    head = await resolve(context.git, run.session_ref)
-    if head is not None and head != run.base_sha:
-        found = await read_review(context.git, context.store, view, head)
-        change = cleaned_change(found.change, redactor.clean)
-        review = PageReview(change=change, comments=found.comments, rest=f"scaffold review {run.id}")
-    page = report_page(view, history, costs, review, root=context.repository.root, clean=redactor.clean)
+        from scaffold.pages.page import read_content, report_page
+    content = read_content(context, view, redactor)
+    page = report_page(content, root=context.repository.root, clean=redactor.clean)
     preferred, other = (top / report_name(run.id) for top in context.projection_places)
     try:
         ignore_projections(context)
@@ -74,16 +51,3 @@ async def write_report(context: RunContext, run: Run) -> Path:
         other.write(page.encode())
         return other.path
     return preferred.path
-
-
-def _own_words(schema: Any) -> Iterator[str]:
-    """Yield the words that a JSON schema fixes: names of fields, and values of closed sets."""
-    match schema:
-        case dict():
-            yield from schema.get("properties", ())
-            yield from (word for word in (*schema.get("enum", ()), schema.get("const")) if isinstance(word, str))
-            for each in schema.values():
-                yield from _own_words(each)
-        case list():
-            for each in schema:
-                yield from _own_words(each)
