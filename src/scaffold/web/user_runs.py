@@ -16,6 +16,7 @@ from scaffold.host.wall_clock import WallClock
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.verify.environment.included_files import kept_snapshots
+from scaffold.views.changes.taken_work import without_taken_now
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
@@ -73,7 +74,7 @@ class UserRuns:
     def waiting(self) -> tuple[tuple[AskedEntry, ...], tuple[UnreadRepository, ...]]:
         """Return what waits for the user in all repositories, oldest first, and those that cannot be read."""
         entries, unread = read_waiting_of_user(self.roots(), self.environ)
-        return tuple(AskedEntry(self._without_secrets(entry)) for entry in entries), unread
+        return tuple(AskedEntry(self._without_secrets(entry)) for entry in without_taken_now(entries)), unread
 
     def asked_of_run(self, reader: StoreReader, run: Run) -> tuple[AskedEntry, ...]:
         """Return what waits in one run, oldest first, each with its change."""
