@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = frozenset({"br", "hr", "input", "meta"})
+VOID = frozenset({"br", "hr", "input", "link", "meta"})
 
 
 class Page(HTMLParser):

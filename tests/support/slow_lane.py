@@ -57,6 +57,7 @@ SUITES: Mapping[str, str] = {
         "integration/orchestrator/* properties/test_supervision_simulation.py"
     ),
     "pages": "e2e/*report.py unit/cli/test_cli_report_page.py",
+    "web": "e2e/*serve.py",
     "plan": "e2e/*planning.py e2e/*stories.py properties/test_agent_count.py unit/plan/*",
     "policy": (
         "e2e/*inbox.py e2e/*permissions.py e2e/*secrets.py e2e/*unconfined.py integration/policy/* "

@@ -22,9 +22,7 @@ Browser = Callable[..., TestClient]
 def browser(context: RunContext) -> Browser:
     """Return a function that opens the pages of a server; by default with a session that may act."""
 
-    def opened(
-        *, link: bool | None = True, may_act: bool = True, password: StoredPassword | None = None
-    ) -> TestClient:
+    def opened(*, link: bool | None = True, may_act: bool = True, password: StoredPassword | None = None) -> TestClient:
         access, runs = Access(may_act=may_act, password=password), UserRuns(context.root, {})
         steering = Steering(runs, OwnProgram(context.root, ["false"]))
         # Streams end once they have sent what there is.

@@ -95,7 +95,13 @@ def test_a_change_needs_the_token_of_its_page_and_a_session_that_may_act(browser
 def test_big_bodies_and_paths_out_of_the_folder_are_refused(browser) -> None:
     """BX-25: no name of a request becomes a path, and no request fills the memory."""
     client = browser()
-    for path in ("/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/%2e%2e/etc/passwd", "/static/", "/static/x"):
+    for path in (
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static/",
+        "/static/x",
+    ):
         assert client.get(path).status_code in {404, 405}
     assert client.post("/links", content=b"x" * 300_000).status_code == 413
     assert client.request("DELETE", "/", headers={"x-csrf-token": token_of(client)}).status_code == 405
