@@ -11,7 +11,7 @@ from support.source_tree import SourceFile, source_files
 
 ENTRY = "cli/entry.py"
 NAMED = re.compile(r'"(scaffold(?:\.\w+)+)(?::\w+)?"')
-PACKAGE_DATA = frozenset({"scaffold.agent", "scaffold.config"})
+PACKAGE_DATA = frozenset({"scaffold.agent", "scaffold.config", "scaffold.pages", "scaffold.web"})
 """Packages whose files, which are no modules, are read with `importlib.resources`."""
 
 

@@ -23,7 +23,7 @@ SIZES = {"phone": {"width": 375, "height": 812}, "desktop": {"width": 1440, "hei
 def shop(scenario):
     """Plan work of which one part needs an approval, and another a word."""
     question = {"name": "ask_human", "args": {"question": "Which currency do prices have?", "options": ["EUR", "USD"]}}
-    scenario.configure(inbox={"wait_s": 0})
+    scenario.configure(inbox={"wait_s": 1})
     scenario.plan(
         plan_of(
             shop=[

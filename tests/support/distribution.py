@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 NEEDED = (
     "scaffold/py.typed",
     "scaffold/pages/report.css",
+    "scaffold/web/static/htmx.min.js",
     "scaffold/llm/registry/prices.json",
     "scaffold/agent/roles/planner.md",
     "scaffold/cli/demo_files/cassette.yaml",

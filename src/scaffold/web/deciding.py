@@ -15,7 +15,7 @@ from scaffold.orchestrator.user_control.own_program import STOP_TIMEOUT_S, OwnPr
 from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import item_hash
 from scaffold.views.store_reader import store_reader_if_any
-from scaffold.web.answers import NotThere
+from scaffold.web.page_frame import NotThere
 from scaffold.web.user_runs import UserRuns
 
 
@@ -65,7 +65,7 @@ def decide_item(runs: UserRuns, item_id: str, answer: Answer) -> DecidedItem:
             raise NotThere(f"`{item_id}` is gone", "Reload the inbox.")
         item = _shown_item(reader.store, item_id, answer.hash)
         until = reader.clock.now() + timedelta(hours=DECISION_HOURS)
-        [decided] = decide_items(reader.store, [item.id], _decision(item, answer, until))
+        [decided] = decide_items(reader.store, [item.id], _read_decision(item, answer, until))
     return decided
 
 
@@ -76,7 +76,7 @@ def _shown_item(store: Store, item_id: str, shown: str) -> InboxItem:
     return item
 
 
-def _decision(item: InboxItem, answer: Answer, until: datetime) -> InboxDecision:
+def _read_decision(item: InboxItem, answer: Answer, until: datetime) -> InboxDecision:
     words, reason = utf8_safe(answer.answer).strip(), utf8_safe(answer.reason).strip()
     if item.kind == "approval":
         match words:
@@ -110,10 +110,10 @@ class Steering:
             root, known = reader.root, reader.store.actions.get(ActionId(action_id)) if action_id else None
             if verb.about == "action" and (known is None or known.run_id != run.id):
                 raise NotThere(f"run {run.id} has no such action", "Reload its page, and choose one.")
-        words, stdin = self._argv(verb, run.id, known.id if known else ""), utf8_safe(text).encode()
+        words, stdin = self._command_words(verb, run.id, known.id if known else ""), utf8_safe(text).encode()
         return (await self._program.output(words, stdin, verb.timeout_s, cwd=_require_folder(root))).strip()
 
-    def _argv(self, verb: Verb, run_id: str, action_id: str) -> Sequence[str]:
+    def _command_words(self, verb: Verb, run_id: str, action_id: str) -> Sequence[str]:
         if verb.about == "run":
             return [*verb.words, "--", run_id]
         # A message on standard input: others on the machine can read the arguments of a process.

@@ -17,8 +17,8 @@ from scaffold.views.lookalikes import mark_lookalikes
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import ago, clip, format_cost, format_duration
 from scaffold.views.waiting import ANY_TEXT, UnreadRepository, WaitingEntry
-from scaffold.web.access import Session
-from scaffold.web.answers import button, form, labelled
+from scaffold.web.browser_access import Session
+from scaffold.web.page_frame import button, form, labelled
 from scaffold.web.user_runs import AskedEntry, RepositoryRuns
 
 REQUEST_CELLS = 90

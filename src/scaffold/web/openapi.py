@@ -6,7 +6,18 @@ from typing import Any
 from scaffold.host.installation import find_installation
 
 Schema = dict[str, Any]
+
+
+def _object_schema(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
 TEXT: Schema = {"type": "string"}
+ROWS: Schema = {"type": "array", "items": {"type": "object"}}
+SESSION = _object_schema({"csrf": TEXT, "may_act": {"type": "boolean"}})
+RUNS = _object_schema({"runs": ROWS, "unread": ROWS})
+RUN = _object_schema({"run": _object_schema({"id": TEXT}), "goals": ROWS, "actions": ROWS, "inbox": ROWS})
+INBOX = _object_schema({"inbox": ROWS})
 PROBLEMS = {
     400: "It does not fit: the error says why",
     401: "No session: open the link that `scaffold serve` prints",
@@ -31,30 +42,32 @@ def description() -> Schema:
             "sets; a change also needs the token of `/api/session` in the header `X-CSRF-Token`.",
         },
         "paths": {
-            "/api/openapi.json": {"get": _operation("This description", _object({}))},
+            "/api/openapi.json": {"get": _describe_operation("This description", _object_schema({}))},
             "/api/session": {
-                "get": _operation("What the session may do", _object({"csrf": TEXT, "may_act": {"type": "boolean"}}))
+                "get": _describe_operation(
+                    "What the session may do", _object_schema({"csrf": TEXT, "may_act": {"type": "boolean"}})
+                )
             },
-            "/api/runs": {
-                "get": _operation("All runs of all repositories", _object({"runs": _list(), "unread": _list()}))
-            },
+            "/api/runs": {"get": _describe_operation("All runs of all repositories", RUNS)},
             "/api/runs/{run}": {
-                "get": _operation(
+                "get": _describe_operation(
                     "A run, as `scaffold status --json` prints it",
-                    _object({"run": _object({"id": TEXT}), "goals": _list(), "actions": _list(), "inbox": _list()}),
+                    _object_schema(
+                        {"run": _object_schema({"id": TEXT}), "goals": ROWS, "actions": ROWS, "inbox": ROWS}
+                    ),
                     (404,),
                     [_path_name("run")],
                 )
             },
             "/api/runs/{run}/events": {
-                "get": _stream("The events of a run as they happen", (404, 422), [_path_name("run"), AFTER])
+                "get": _describe_stream("The events of a run as they happen", (404, 422), [_path_name("run"), AFTER])
             },
-            "/api/events": {"get": _stream("A word after each change in any run", (), [])},
-            "/api/inbox": {"get": _operation("What waits for the user, oldest first", _object({"inbox": _list()}))},
-            "/api/inbox/{item}": {"post": _decision()},
+            "/api/events": {"get": _describe_stream("A word after each change in any run", (), [])},
+            "/api/inbox": {"get": _describe_operation("What waits for the user, oldest first", INBOX)},
+            "/api/inbox/{item}": {"post": _describe_decision()},
         },
         "components": {
-            "schemas": {"Problem": _object({"error": TEXT, "fix": TEXT})},
+            "schemas": {"Problem": _object_schema({"error": TEXT, "fix": TEXT})},
             "securitySchemes": {"session": {"type": "apiKey", "in": "cookie", "name": "scaffold_PORT"}},
         },
         "security": [{"session": []}],
@@ -70,7 +83,7 @@ AFTER: Schema = {
 }
 
 
-def _decision() -> Schema:
+def _describe_decision() -> Schema:
     body = {
         "type": "object",
         "required": ["answer", "hash"],
@@ -82,24 +95,30 @@ def _decision() -> Schema:
         },
     }
     token = {"name": "X-CSRF-Token", "in": "header", "required": True, "schema": TEXT}
-    done = _object({"id": TEXT, "state": TEXT, "repeated": {"type": "boolean"}, "run": TEXT})
-    shape = _operation("Decide an item of the inbox", done, (400, 404, 409, 413, 422), [_path_name("item"), token])
+    done = _object_schema({"id": TEXT, "state": TEXT, "repeated": {"type": "boolean"}, "run": TEXT})
+    shape = _describe_operation(
+        "Decide an item of the inbox", done, (400, 404, 409, 413, 422), [_path_name("item"), token]
+    )
     return {**shape, "requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}
 
 
-def _operation(
+def _describe_operation(
     summary: str, answer: Schema, problems: tuple[int, ...] = (), parameters: Sequence[Schema] = ()
 ) -> Schema:
     answers = {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}}
-    return {"summary": summary, "parameters": [*parameters], "responses": {**answers, **_problems(problems)}}
+    return {"summary": summary, "parameters": [*parameters], "responses": {**answers, **_problem_answers(problems)}}
 
 
-def _stream(summary: str, problems: tuple[int, ...], parameters: list[Schema]) -> Schema:
+def _describe_stream(summary: str, problems: tuple[int, ...], parameters: list[Schema]) -> Schema:
     events = {"description": "Server-sent events", "content": {"text/event-stream": {"schema": TEXT}}}
-    return {"summary": summary, "parameters": parameters, "responses": {"200": events, **_problems((*problems, 503))}}
+    return {
+        "summary": summary,
+        "parameters": parameters,
+        "responses": {"200": events, **_problem_answers((*problems, 503))},
+    }
 
 
-def _problems(problems: tuple[int, ...]) -> Schema:
+def _problem_answers(problems: tuple[int, ...]) -> Schema:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         str(each): {"description": PROBLEMS[each], "content": content} for each in sorted({401, 403, 421, *problems})
@@ -108,11 +127,3 @@ def _problems(problems: tuple[int, ...]) -> Schema:
 
 def _path_name(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-
-
-def _object(properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": [*properties]}
-
-
-def _list() -> Schema:
-    return {"type": "array", "items": {"type": "object"}}

@@ -22,7 +22,7 @@ from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 from scaffold.views.waiting import UnreadRepository, WaitingEntry, item_entry, read_waiting, read_waiting_of_user
 from scaffold.views.waiting_of_user import known_repositories
-from scaffold.web.answers import NotThere
+from scaffold.web.page_frame import NotThere
 
 
 class RepositoryRuns(Struct, frozen=True):
@@ -60,7 +60,7 @@ class UserRuns:
         found, unread = list[RepositoryRuns](), list[UnreadRepository]()
         for root in self.roots():
             try:
-                with self._reader(root) as reader:
+                with self._store_reader(root) as reader:
                     runs = read_runs(reader) if reader else ()
             except ScaffoldError as error:
                 unread += [UnreadRepository(root, error.what)] if root.is_dir() else []
@@ -103,7 +103,7 @@ class UserRuns:
     def with_run(self, run_id: str) -> Iterator[tuple[StoreReader, Run]]:
         """Yield the store that has the run, and the run; raises NotThere."""
         for root in self._roots_for(run_id):
-            with self._opened(root) as reader:
+            with self._opened_store(root) as reader:
                 run = reader.store.runs.get(RunId(run_id)) if reader else None
                 if reader is not None and run is not None:
                     self._places[run_id] = root
@@ -115,7 +115,7 @@ class UserRuns:
     def with_item(self, item_id: str) -> Iterator[tuple[StoreReader, InboxItem]]:
         """Yield the store that has the inbox item, and the item, in any state; raises NotThere."""
         for root in self._roots_for(item_id):
-            with self._opened(root) as reader:
+            with self._opened_store(root) as reader:
                 item = reader.store.inbox.get(item_id) if reader else None
                 if reader is not None and item is not None:
                     self._places[item_id] = root
@@ -130,7 +130,7 @@ class UserRuns:
         """
         found = []
         for root in self.roots():
-            with self._opened(root) as reader:
+            with self._opened_store(root) as reader:
                 if reader is not None and (run := reader.store.runs.latest()) is not None:
                     found.append((str(root), run.id, reader.store.events.last_seq(run.id)))
         return found
@@ -141,14 +141,14 @@ class UserRuns:
         return tuple(sorted(self.roots(), key=lambda root: root != known))
 
     @contextmanager
-    def _opened(self, root: Path) -> Iterator[StoreReader | None]:
+    def _opened_store(self, root: Path) -> Iterator[StoreReader | None]:
         with ExitStack() as stack:
             try:
-                reader = stack.enter_context(self._reader(root))
+                reader = stack.enter_context(self._store_reader(root))
             except ScaffoldError:
                 reader = None  # the page that lists the repositories says why
             yield reader
 
-    def _reader(self, root: Path) -> AbstractContextManager[StoreReader | None]:
+    def _store_reader(self, root: Path) -> AbstractContextManager[StoreReader | None]:
         # A state that someone else made is shown, and nothing of it is run.
         return store_reader_if_any(root, self.environ, show=lambda _note: None)

@@ -7,10 +7,10 @@ from starlette.testclient import TestClient
 
 from scaffold.orchestrator.user_control.own_program import OwnProgram
 from scaffold.run.context import RunContext
-from scaffold.web.access import Access, StoredPassword
-from scaffold.web.app import WebParts, web_app
+from scaffold.web.browser_access import Access, StoredPassword
 from scaffold.web.deciding import Steering
-from scaffold.web.guard import ServedAt
+from scaffold.web.page_routes import WebParts, web_app
+from scaffold.web.request_guard import ServedAt
 from scaffold.web.user_runs import UserRuns
 
 HOST = "127.0.0.1:8765"

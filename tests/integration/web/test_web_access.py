@@ -1,5 +1,6 @@
 """Who gets in: links, cookies, names of the server, tokens on changes, the password."""
 
+import hashlib
 import stat
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from scaffold.core.errors import UsageError
-from scaffold.web.access import MAX_WRONG, Access, read_password, store_password
-from scaffold.web.serve import ServeWish, require_protection, served_names
+from scaffold.web.browser_access import MAX_WRONG, Access, read_password, store_password
+from scaffold.web.page_server import ServeWish, require_protection, served_names
 
+ROOT = Path(__file__).parents[3]
 PASSWORD = "correct horse battery"
 PAGES = ("/", "/inbox", "/api/runs", "/api/openapi.json", "/runs/x", "/inbox/x", "/api/events")
 
@@ -147,3 +149,10 @@ def test_others_reach_a_server_only_by_tls_and_with_a_password() -> None:
     assert "Secure" in behind.cookie_header("x")
     assert served_names(ServeWish(), 8765).hosts == {"127.0.0.1:8765", "localhost:8765"}
     assert served_names(ServeWish(bind="::1"), 8765).hosts == {"[::1]:8765", "localhost:8765"}
+
+
+def test_the_script_of_others_is_the_one_that_was_looked_at(browser) -> None:
+    """BX-25: htmx is served as it was recorded in docs/design/100-pages.md, with its licence beside it."""
+    served = browser().get("/static/htmx.min.js").content
+    assert hashlib.sha256(served).hexdigest() in (ROOT / "docs/design/100-pages.md").read_text()
+    assert "Zero-Clause BSD" in (ROOT / "src/scaffold/web/static/htmx.LICENSE").read_text()

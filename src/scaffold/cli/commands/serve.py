@@ -36,7 +36,7 @@ def serve(*, no_open: bool, cert: Path | None, key: Path | None, set_password: b
     if (cert is None) != (key is None):
         raise UsageError("a TLS certificate needs its key", "Give both --cert and --key.")
     with importing():  # needed by no other command
-        from scaffold.web.serve import ServeWish, serve_pages
+        from scaffold.web.page_server import ServeWish, serve_pages
     relax_gc()
 
     def tell(link: str) -> None:
@@ -51,7 +51,7 @@ def serve(*, no_open: bool, cert: Path | None, key: Path | None, set_password: b
 
 def _set_password() -> None:
     with importing():
-        from scaffold.web.access import store_password
+        from scaffold.web.browser_access import store_password
     if is_terminal(sys.stdin):
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     else:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scaffold.web.access import Access, Session
-from scaffold.web.answers import problem_response
+from scaffold.web.browser_access import Access, Session
+from scaffold.web.page_frame import problem_response
 
 MAX_BODY_BYTES = 256_000
 BODY_TIMEOUT_S = 20.0

@@ -49,7 +49,7 @@ class Access:
     def new_link(self, *, may_act: bool) -> str:
         """Return a token that opens one session, to change things with `may_act`."""
         token = secrets.token_urlsafe(32)
-        _put(self._links, token, may_act and self._may_act, MAX_LINKS)
+        _keep_limited(self._links, token, may_act and self._may_act, MAX_LINKS)
         return token
 
     def open_by_link(self, token: str) -> str | None:
@@ -82,7 +82,7 @@ class Access:
 
     def _new_session(self, *, may_act: bool) -> str:
         secret = secrets.token_urlsafe(32)
-        _put(self._sessions, secret, Session(secrets.token_urlsafe(32), may_act), MAX_SESSIONS)
+        _keep_limited(self._sessions, secret, Session(secrets.token_urlsafe(32), may_act), MAX_SESSIONS)
         return secret
 
 
@@ -94,7 +94,7 @@ class StoredPassword(Struct, frozen=True):
 
     def fits(self, given: str) -> bool:
         """Return whether this is the password."""
-        return compare_digest(_derive(given, self.salt), self.hash)
+        return compare_digest(_derive_hash(given, self.salt), self.hash)
 
 
 def read_password(config: Path) -> StoredPassword | None:
@@ -114,7 +114,7 @@ def store_password(config: Path, password: str) -> Path:
         raise UsageError("the password is too short", f"Use {MIN_PASSWORD_CHARS} characters or more.")
     salt = os.urandom(16).hex()
     path = _password_file(config)
-    write_atomic(path, msgspec.json.encode(StoredPassword(salt, _derive(password, salt))))
+    write_atomic(path, msgspec.json.encode(StoredPassword(salt, _derive_hash(password, salt))))
     return path
 
 
@@ -122,22 +122,22 @@ def _password_file(config: Path) -> Path:
     return config / "serve-password.json"
 
 
-def _derive(password: str, salt: str) -> str:
+def _derive_hash(password: str, salt: str) -> str:
     return hashlib.scrypt(
         password.encode(errors="surrogatepass"), salt=salt.encode(), dklen=32, n=2**14, r=8, p=1
     ).hex()
 
 
-def _digest(secret: str) -> str:
+def _hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-def _put(kept: dict[str, Kept], secret: str, value: Kept, most: int) -> None:
+def _keep_limited(kept: dict[str, Kept], secret: str, value: Kept, most: int) -> None:
     while len(kept) >= most:
         del kept[next(iter(kept))]  # the oldest
-    kept[_digest(secret)] = value
+    kept[_hash_secret(secret)] = value
 
 
 def _find_key(kept: Mapping[str, object], secret: str) -> str | None:
-    digest = _digest(secret)
+    digest = _hash_secret(secret)
     return next((key for key in kept if compare_digest(key, digest)), None)

@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 from scaffold.core.errors import IllegalTransition, RunBusy, ScaffoldError
 from scaffold.pages.components import Element, Node, element, to_html
-from scaffold.web.access import Session
+from scaffold.web.browser_access import Session
 
 API = "/api/"
 HTMX_CONFIG = '{"history":false,"includeIndicatorCSS":false}'

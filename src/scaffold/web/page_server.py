@@ -13,10 +13,10 @@ from scaffold.core.errors import UsageError
 from scaffold.host.served_address import announced_address
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.user_control.own_program import OwnProgram
-from scaffold.web.access import Access, read_password
-from scaffold.web.app import WebParts, web_app
+from scaffold.web.browser_access import Access, read_password
 from scaffold.web.deciding import Steering
-from scaffold.web.guard import ServedAt
+from scaffold.web.page_routes import WebParts, web_app
+from scaffold.web.request_guard import ServedAt
 from scaffold.web.user_runs import UserRuns
 
 LOOPBACK = "127.0.0.1"

@@ -14,8 +14,8 @@ from scaffold.views.changes.taken_work import with_taken_in
 from scaffold.views.run_json import Json, run_view_json
 from scaffold.views.run_view import read_run_view
 from scaffold.web.deciding import Answer, decide_item
-from scaffold.web.guard import Refused, require_session
 from scaffold.web.openapi import description
+from scaffold.web.request_guard import Refused, require_session
 from scaffold.web.user_runs import UserRuns
 
 EVENTS_AT_ONCE = 500
@@ -115,7 +115,7 @@ class Api:
         wanted = request.headers.get("last-event-id") or request.query_params.get("after") or str(newest)
         if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 18:
             raise Refused(422, "`after` is not the number of an event", "Leave it out for new events only.")
-        return self._stream(lambda: self._run_frames(run_id, int(wanted)))
+        return self._open_stream(lambda: self._run_frames(run_id, int(wanted)))
 
     def _last_seq(self, run_id: str) -> int:
         with self._runs.with_run(run_id) as (reader, run):
@@ -147,7 +147,7 @@ class Api:
 
     async def stream_changes(self, _request: Request) -> Response:
         """Stream a word each time that anything has changed in any run of the user."""
-        return self._stream(self._change_frames)
+        return self._open_stream(self._change_frames)
 
     async def _change_frames(self) -> AsyncIterator[str]:
         known = await asyncio.to_thread(self._runs.changes)
@@ -158,12 +158,12 @@ class Api:
                 known = now
                 yield "event: changed\ndata: runs\n\n"
 
-    def _stream(self, frames: Callable[[], AsyncIterator[str]]) -> Response:
+    def _open_stream(self, frames: Callable[[], AsyncIterator[str]]) -> Response:
         if self._streams >= MAX_STREAMS:
             raise Refused(503, f"{MAX_STREAMS} pages are watching already", "Close some of them.")
-        return StreamingResponse(self._paced(frames()), media_type="text/event-stream")
+        return StreamingResponse(self._paced_frames(frames()), media_type="text/event-stream")
 
-    async def _paced(self, frames: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def _paced_frames(self, frames: AsyncIterator[str]) -> AsyncIterator[str]:
         """Pass frames on; an empty one is a pause. Ends with the server."""
         self._streams += 1
         quiet = 0.0

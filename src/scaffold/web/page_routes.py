@@ -17,12 +17,12 @@ from scaffold.pages.components import Node, element, section
 from scaffold.pages.page import as_of, read_content, run_elements
 from scaffold.views.changes.taken_work import with_taken_in
 from scaffold.views.run_view import read_run_view
-from scaffold.web.access import Access, Session
-from scaffold.web.answers import button, form, labelled, page_response, problem_response, status_of_error
-from scaffold.web.api import api_routes
+from scaffold.web.browser_access import Access, Session
 from scaffold.web.deciding import Answer, Steering, decide_item
 from scaffold.web.drawing import agents_section, commands_section, run_list, waiting_cards
-from scaffold.web.guard import Guard, Refused, ServedAt, form_fields, require_session
+from scaffold.web.json_api import api_routes
+from scaffold.web.page_frame import button, form, labelled, page_response, problem_response, status_of_error
+from scaffold.web.request_guard import Guard, Refused, ServedAt, form_fields, require_session
 from scaffold.web.user_runs import UserRuns
 
 STATIC: Mapping[str, tuple[str, str, str]] = {
@@ -78,12 +78,12 @@ class Pages:
     async def show_runs(self, request: Request) -> Response:
         """Show the runs of all repositories; with a link's token, begin a session."""
         if (token := request.query_params.get("token")) is not None:
-            return self._enter(token, request)
+            return self._begin_session(token, request)
         session = require_session(request.state.session)
         listed, unread = await asyncio.to_thread(self._runs.listed)
         content: list[Node] = [
             element("h1", "Runs"),
-            *self._note(session),
+            *self._last_note(session),
             *run_list(listed, unread, WallClock().now()),
         ]
         if session.may_act:
@@ -92,7 +92,7 @@ class Pages:
             content.append(section("links", "Links", make, note=told))
         return page_response("Runs", *content, session=session, events=EVENTS)
 
-    def _enter(self, token: str, request: Request) -> Response:
+    def _begin_session(self, token: str, request: Request) -> Response:
         secret = self._access.open_by_link(token)
         if secret is None and request.state.session is None:
             raise Refused(
@@ -111,7 +111,7 @@ class Pages:
         cards = [*waiting_cards(asked, session, WallClock().now())]
         nothing = None if cards else element("p", "Nothing is waiting for you.")
         problems = [element("p", f"{each.repository} cannot be read: {each.why}", class_="card bad") for each in unread]
-        content = [element("h1", "Inbox"), *self._note(session), nothing, *problems, *cards]
+        content = [element("h1", "Inbox"), *self._last_note(session), nothing, *problems, *cards]
         return page_response("Inbox", *content, session=session, events=EVENTS)
 
     async def show_item(self, request: Request) -> Response:
@@ -120,7 +120,7 @@ class Pages:
         asked = await asyncio.to_thread(self._runs.asked_item, request.path_params["item"])
         link = element("a", element("code", str(asked.entry.run)), href=f"/runs/{asked.entry.run}")
         title = f"{asked.entry.kind} {asked.entry.id}"
-        content = [element("h1", title), *self._note(session), *waiting_cards([asked], session, WallClock().now())]
+        content = [element("h1", title), *self._last_note(session), *waiting_cards([asked], session, WallClock().now())]
         content.append(element("p", "Of run ", link))
         return page_response(title, *content, session=session, events=EVENTS)
 
@@ -140,7 +140,7 @@ class Pages:
         title, content = await asyncio.to_thread(self._run_content, request.path_params["run"], session)
         return page_response(
             title,
-            *self._note(session),
+            *self._last_note(session),
             *content,
             session=session,
             events=f"/api/runs/{request.path_params['run']}/events",
@@ -198,7 +198,7 @@ class Pages:
         answer.headers.append("set-cookie", self._at.cookie_header(secret))
         return answer
 
-    def _note(self, session: Session) -> list[Node]:
+    def _last_note(self, session: Session) -> list[Node]:
         note = self._access.take_note(session)
         return [element("div", element("pre", note), class_="card", role="status")] if note else []
 
