@@ -7,11 +7,14 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import Phase, given, settings
 
 from scaffold.host.served_address import served_address
+from support.landed_run import landed_run
 from support.scenario import PATIENCE_S, action, plan_of, shell, wait_until, write
 from support.served_pages import chromium, ended, needs_chromium, press_by_keyboard, served
 
@@ -148,6 +151,35 @@ def test_each_page_can_be_read_at_every_width_in_light_and_dark(scenario):
         assert plain.get_by_role("button", name="EUR").is_visible()
     assert found == []
     scenario.scaffold("cancel", run)
+
+
+def test_a_change_is_reviewed_by_intent_and_commented_on_the_page(tmp_path):
+    """BX-25: the landed change of an action has forms for comments; once sent, they are work for later."""
+    scenario = landed_run(tmp_path)
+    run = scenario.status()["run"]["id"]
+    [action_id] = [row[0] for row in scenario.stored("SELECT id FROM action WHERE key = 'api'")]
+    with served(scenario) as server:
+        opened = server.opener()
+        csrf = json.load(opened.open(f"{server.address}/api/session", timeout=PATIENCE_S))["csrf"]
+
+        def page(path: str, **fields: str) -> str:
+            data = urlencode({"csrf": csrf, **fields}).encode() if fields else None
+            return opened.open(f"{server.address}/runs/{run}/review{path}", data, timeout=PATIENCE_S).read().decode()
+
+        assert "api: grep -q model api.py" in page("")
+        assert f"/runs/{run}/review/{action_id}" in page("")
+        shown = page(f"/{action_id}")
+        assert 'value="api.py"' in shown
+        noted = page(f"/{action_id}", path="api.py", first="1", last="1", text="Say <b>why</b> it is imported")
+        assert "Comment 1 on api.py:1 is kept" in noted
+        assert "Say &lt;b&gt;why&lt;/b&gt; it is imported" in noted
+        assert "Send 1 comment" in noted
+        with pytest.raises(HTTPError, match="400"):
+            page(f"/{action_id}", path="api.py", first="99", last="99", text="nowhere")
+        with pytest.raises(HTTPError, match="404"):
+            page("/none", path="api.py", first="1", last="1", text="no such action")
+        assert "1 comment sent: the change has landed" in page(f"/{action_id}/send", words="")
+    assert "why" in scenario.scaffold("item", "list", code=0).stdout
 
 
 def test_the_api_keeps_to_its_description(scenario):

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.wall_clock import WallClock
-from scaffold.pages.components import Node, element, section
+from scaffold.pages.components import Element, Node, element, section
 from scaffold.pages.page import as_of, read_content, run_elements
 from scaffold.views.changes.taken_work import with_taken_in
 from scaffold.views.run_view import read_run_view
@@ -23,6 +23,7 @@ from scaffold.web.drawing import agents_section, commands_section, run_list, wai
 from scaffold.web.json_api import api_routes
 from scaffold.web.page_frame import button, form, labelled, page_response, problem_response, status_of_error
 from scaffold.web.request_guard import Guard, Refused, ServedAt, form_fields, require_session
+from scaffold.web.review_pages import ReviewPages
 from scaffold.web.user_runs import UserRuns
 
 STATIC: Mapping[str, tuple[str, str, str]] = {
@@ -55,6 +56,10 @@ def web_app(parts: WebParts) -> Guard:
         Route("/inbox/{item}", pages.show_item, methods=["GET"]),
         Route("/inbox/{item}", pages.decide, methods=["POST"]),
         Route("/runs/{run}", pages.show_run, methods=["GET"]),
+        Route("/runs/{run}/review", pages.show_review, methods=["GET"]),
+        Route("/runs/{run}/review/{action}", pages.show_action_review, methods=["GET"]),
+        Route("/runs/{run}/review/{action}", pages.comment, methods=["POST"]),
+        Route("/runs/{run}/review/{action}/send", pages.send_comments, methods=["POST"]),
         Route("/runs/{run}/{verb}", pages.steer, methods=["POST"]),
         Route("/links", pages.make_link, methods=["POST"]),
         Route("/login", pages.show_login, methods=["GET"]),
@@ -74,6 +79,7 @@ class Pages:
         self._steering = parts.steering
         self._access = parts.access
         self._at = parts.served_at
+        self._reviews = ReviewPages(parts.runs)
 
     async def show_runs(self, request: Request) -> Response:
         """Show the runs of all repositories; with a link's token, begin a session."""
@@ -118,10 +124,9 @@ class Pages:
         """Show one item of the inbox, also after it was decided."""
         session = require_session(request.state.session)
         asked = await asyncio.to_thread(self._runs.asked_item, request.path_params["item"])
-        link = element("a", element("code", str(asked.entry.run)), href=f"/runs/{asked.entry.run}")
         title = f"{asked.entry.kind} {asked.entry.id}"
         content = [element("h1", title), *self._last_note(session), *waiting_cards([asked], session, WallClock().now())]
-        content.append(element("p", "Of run ", link))
+        content.append(element("p", "Of run ", run_link(str(asked.entry.run))))
         return page_response(title, *content, session=session, events=EVENTS)
 
     async def decide(self, request: Request) -> Response:
@@ -155,8 +160,9 @@ class Pages:
         cards = [*waiting_cards([each for each in asked if each.entry.item], session, view.summary.at)]
         inbox = section("inbox", "Waits for you", *cards) if cards else None
         first = [commands_section(view, session), agents_section(view)]
+        review = element("p", element("a", "Review its change", href=f"/runs/{run_id}/review"))
         header, contents, main = run_elements(content, root, inbox=inbox, first=first)
-        return f"{view.run.request[:60]}: {view.status}", [header, contents, *main, as_of(view)]
+        return f"{view.run.request[:60]}: {view.status}", [header, review, contents, *main, as_of(view)]
 
     async def steer(self, request: Request) -> Response:
         """Give a command about a run, and show the run."""
@@ -167,6 +173,39 @@ class Pages:
         )
         self._access.tell(session, said or "Done.")
         return RedirectResponse(f"/runs/{run}", 303)
+
+    async def show_review(self, request: Request) -> Response:
+        """Show all that has landed in a run, by intent."""
+        session, run = require_session(request.state.session), request.path_params["run"]
+        content = await asyncio.to_thread(self._reviews.run_content, run)
+        return page_response("Review", element("h1", "Review of ", run_link(run)), *content, session=session)
+
+    async def show_action_review(self, request: Request) -> Response:
+        """Show the change of an action, with forms for comments."""
+        session, run = require_session(request.state.session), request.path_params["run"]
+        key, content = await asyncio.to_thread(
+            self._reviews.action_content, run, request.path_params["action"], session
+        )
+        title = element("h1", "Review of ", element("code", key), " in ", run_link(run))
+        return page_response(f"Review of {key}", title, *self._last_note(session), *content, session=session)
+
+    async def comment(self, request: Request) -> Response:
+        """Keep a comment on lines of an action's change."""
+        fields = form_fields(request.scope, await request.body())
+        run, action = request.path_params["run"], request.path_params["action"]
+        said = await asyncio.to_thread(self._reviews.comment, run, action, fields)
+        return self._reviewed(request, said)
+
+    async def send_comments(self, request: Request) -> Response:
+        """Send the comments on an action's change to its agent."""
+        words = form_fields(request.scope, await request.body()).get("words", "")
+        run, action = request.path_params["run"], request.path_params["action"]
+        said = await asyncio.to_thread(self._reviews.send, run, action, words)
+        return self._reviewed(request, said)
+
+    def _reviewed(self, request: Request, said: str) -> Response:
+        self._access.tell(require_session(request.state.session), said)
+        return RedirectResponse(f"/runs/{request.path_params['run']}/review/{request.path_params['action']}", 303)
 
     async def make_link(self, request: Request) -> Response:
         """Show a new link that opens one session which can only read."""
@@ -201,6 +240,11 @@ class Pages:
     def _last_note(self, session: Session) -> list[Node]:
         note = self._access.take_note(session)
         return [element("div", element("pre", note), class_="card", role="status")] if note else []
+
+
+def run_link(run_id: str) -> Element:
+    """Return a link to the page of a run."""
+    return element("a", element("code", run_id), href=f"/runs/{run_id}")
 
 
 def entered_page() -> HTMLResponse:
