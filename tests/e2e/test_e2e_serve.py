@@ -145,11 +145,11 @@ def test_each_page_can_be_read_at_every_width_in_light_and_dark(scenario):
                     if "SCAFFOLD_PICTURES" in os.environ and (scheme, name) in {("light", "run"), ("dark", "inbox")}:
                         page.screenshot(path=PICTURES / f"web-{name}-{size}.png")
                 view.close()
+        assert found == []
         plain = browser.new_context(storage_state=state, java_script_enabled=False).new_page()
         plain.goto(f"{server.address}/runs/{run}")
         assert plain.locator("#evidence").count() == 1
         assert plain.get_by_role("button", name="EUR").is_visible()
-    assert found == []
     scenario.scaffold("cancel", run)
 
 

@@ -22,6 +22,7 @@ from scaffold.web.page_frame import button, form, labelled
 from scaffold.web.user_runs import AskedEntry, RepositoryRuns
 
 REQUEST_CELLS = 90
+MAX_OFFERS = 20
 RUN_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "live": ("pause", "stop", "cancel"),
     "paused": ("resume", "cancel"),
@@ -154,6 +155,9 @@ def _decision_nodes(entry: WaitingEntry, session: Session) -> Iterator[Node]:
     name, hidden = f"{entry.kind} {entry.id}", {"hash": entry.binds}
     reason = labelled(element("input", id=f"reason-{entry.id}", name="reason", type="text"), "Reason (optional)")
     if set(entry.choices) == {ANY_TEXT}:
+        if options := _offered_answers(entry):
+            offers = [button(each, name="answer", value=each) for each in options]
+            yield form(f"/inbox/{entry.id}", session, *offers, label=f"Answers to {name}", hidden=hidden)
         words = labelled(element("textarea", id=f"answer-{entry.id}", name="answer", rows=3, required=""), "Answer")
         yield form(f"/inbox/{entry.id}", session, words, button("Answer"), label=f"Answer {name}", hidden=hidden)
         return
@@ -161,6 +165,12 @@ def _decision_nodes(entry: WaitingEntry, session: Session) -> Iterator[Node]:
         button(word, name="answer", value=word, kind="bad" if word == "reject" else "") for word in entry.choices
     ]
     yield form(f"/inbox/{entry.id}", session, reason, *choices, label=f"Decide {name}", hidden=hidden)
+
+
+def _offered_answers(entry: WaitingEntry) -> Sequence[str]:
+    # What an agent offers is no limit: any other words answer it, too.
+    offered = entry.item.detail.get("options") if entry.item else None
+    return [each for each in offered if isinstance(each, str)][:MAX_OFFERS] if isinstance(offered, list | tuple) else []
 
 
 def command_form(verb: str, run_id: str, session: Session) -> Element:
