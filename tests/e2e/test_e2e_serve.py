@@ -104,6 +104,7 @@ def test_a_run_is_steered_by_the_page_alone(scenario):
         page.goto(f"{server.address}/runs/{run}")
         if page.get_by_role("button", name="resume").count():
             press_by_keyboard(page, "resume")
+            page.locator(".card[role=status]").wait_for(timeout=PATIENCE_S * 1000)
         # Live: the page is not loaded again.
         page.evaluate("window.loadedOnce = true")
         page.locator("header .badge", has_text="completed").wait_for(timeout=PATIENCE_S * 1000)

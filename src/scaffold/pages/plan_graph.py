@@ -105,7 +105,7 @@ class PlanGraph:
         counts = Counter(status_of(action.state) for action in self._actions)
         words = ", ".join(f"{number} {word}" for word, number in counts.most_common())
         label = f"Plan of {clip(self._goal.name, 60)}: {words}. The table of actions below has the same in words."
-        picture = element("div", svg, role="img", aria_label=label)
+        picture = element("div", svg, role="group", aria_label=label)
         caption = element("figcaption", note) if note else None
         return element("figure", scrolling(picture, f"Plan of {clip(self._goal.name, 60)}"), caption)
 

@@ -132,7 +132,7 @@ def timeline(view: RunView, history: RunHistory, refs: References) -> Node:
     more = f" The first {MAX_BARS:,} attempts are drawn." if bars >= MAX_BARS else ""
     lanes_are = "slot, failed attempts underlined" if _is_crowded(view) else "action"
     hint = f"A lane for each {lanes_are}; rest the pointer on a bar for details.{more}"
-    picture = element("div", svg, role="img", aria_label=label)
+    picture = element("div", svg, role="group", aria_label=label)
     found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
     entries = []
     for phase, words in PHASES.items():

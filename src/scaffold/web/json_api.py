@@ -10,9 +10,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from scaffold.core.ids import RunId
-from scaffold.views.changes.taken_work import with_taken_in
 from scaffold.views.run_json import Json, run_view_json
-from scaffold.views.run_view import read_run_view
 from scaffold.web.deciding import Answer, decide_item
 from scaffold.web.openapi import description
 from scaffold.web.request_guard import Refused, require_session
@@ -67,17 +65,17 @@ class Api:
 
     async def show_run(self, request: Request) -> Response:
         """Return a run as `scaffold status --json` prints it."""
-        return json_response(await asyncio.to_thread(self._run_json, request.path_params["run"]))
+        return json_response(await self._run_json(request.path_params["run"]))
 
-    def _run_json(self, run_id: str) -> Json:
+    async def _run_json(self, run_id: str) -> Json:
         with self._runs.with_run(run_id) as (reader, run):
-            view = with_taken_in(reader.root, reader.store, read_run_view(reader, run))
+            view = await self._runs.run_view(reader, run)
             cleaned: Json = self._runs.redactor(reader.root).clean_all(run_view_json(view))
             return cleaned
 
     async def list_inbox(self, _request: Request) -> Response:
         """Return what waits for the user, oldest first, each item with the hash that a decision has to name."""
-        asked, _ = await asyncio.to_thread(self._runs.waiting)
+        asked, _ = await self._runs.waiting()
         names = ("kind", "id", "run", "text", "since", "holds_up")
         found = [
             {

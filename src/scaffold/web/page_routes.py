@@ -1,4 +1,4 @@
-"""The routes of the pages; each reads in a thread, so that a big run or a slow disk does not hold up the others."""
+"""The routes of the pages, and what each of them shows or changes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,8 +15,6 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.host.wall_clock import WallClock
 from scaffold.pages.components import Element, Node, element, section
 from scaffold.pages.page import as_of, read_content, run_elements
-from scaffold.views.changes.taken_work import with_taken_in
-from scaffold.views.run_view import read_run_view
 from scaffold.web.browser_access import Access, Session
 from scaffold.web.deciding import Answer, Steering, decide_item
 from scaffold.web.drawing import agents_section, commands_section, run_list, waiting_cards
@@ -113,7 +111,7 @@ class Pages:
     async def show_inbox(self, request: Request) -> Response:
         """Show what waits for the user in all repositories."""
         session = require_session(request.state.session)
-        asked, unread = await asyncio.to_thread(self._runs.waiting)
+        asked, unread = await self._runs.waiting()
         cards = [*waiting_cards(asked, session, WallClock().now())]
         nothing = None if cards else element("p", "Nothing is waiting for you.")
         problems = [element("p", f"{each.repository} cannot be read: {each.why}", class_="card bad") for each in unread]
@@ -142,7 +140,7 @@ class Pages:
     async def show_run(self, request: Request) -> Response:
         """Show everything about one run."""
         session = require_session(request.state.session)
-        title, content = await asyncio.to_thread(self._run_content, request.path_params["run"], session)
+        title, content = await self._run_content(request.path_params["run"], session)
         return page_response(
             title,
             *self._last_note(session),
@@ -151,9 +149,9 @@ class Pages:
             events=f"/api/runs/{request.path_params['run']}/events",
         )
 
-    def _run_content(self, run_id: str, session: Session) -> tuple[str, list[Node]]:
+    async def _run_content(self, run_id: str, session: Session) -> tuple[str, list[Node]]:
         with self._runs.with_run(run_id) as (reader, run):
-            view = with_taken_in(reader.root, reader.store, read_run_view(reader, run))
+            view = await self._runs.run_view(reader, run)
             content = read_content(reader, view, self._runs.redactor(reader.root))
             asked = self._runs.asked_of_run(reader, run)
             view, root = content.view, reader.root
@@ -177,15 +175,13 @@ class Pages:
     async def show_review(self, request: Request) -> Response:
         """Show all that has landed in a run, by intent."""
         session, run = require_session(request.state.session), request.path_params["run"]
-        content = await asyncio.to_thread(self._reviews.run_content, run)
+        content = await self._reviews.run_content(run)
         return page_response("Review", element("h1", "Review of ", run_link(run)), *content, session=session)
 
     async def show_action_review(self, request: Request) -> Response:
         """Show the change of an action, with forms for comments."""
         session, run = require_session(request.state.session), request.path_params["run"]
-        key, content = await asyncio.to_thread(
-            self._reviews.action_content, run, request.path_params["action"], session
-        )
+        key, content = await self._reviews.action_content(run, request.path_params["action"], session)
         title = element("h1", "Review of ", element("code", key), " in ", run_link(run))
         return page_response(f"Review of {key}", title, *self._last_note(session), *content, session=session)
 
@@ -193,14 +189,14 @@ class Pages:
         """Keep a comment on lines of an action's change."""
         fields = form_fields(request.scope, await request.body())
         run, action = request.path_params["run"], request.path_params["action"]
-        said = await asyncio.to_thread(self._reviews.comment, run, action, fields)
+        said = await self._reviews.comment(run, action, fields)
         return self._reviewed(request, said)
 
     async def send_comments(self, request: Request) -> Response:
         """Send the comments on an action's change to its agent."""
         words = form_fields(request.scope, await request.body()).get("words", "")
         run, action = request.path_params["run"], request.path_params["action"]
-        said = await asyncio.to_thread(self._reviews.send, run, action, words)
+        said = await self._reviews.send(run, action, words)
         return self._reviewed(request, said)
 
     def _reviewed(self, request: Request, said: str) -> Response:

@@ -1,7 +1,7 @@
 """The change of a run or of one of its actions by intent, and comments on its lines that go back to the agent."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId
@@ -9,7 +9,6 @@ from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import count_of
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.user_control.change_comments import LineRange, add_comment, send_comments, waiting_item
 from scaffold.pages.components import Element, Node, element, section
@@ -32,32 +31,32 @@ NOTHING = "Nothing has changed yet."
 
 
 class ReviewPages:
-    """Reads and comments on changes; called in threads, as git is asked."""
+    """Reads changes and comments on them."""
 
     def __init__(self, runs: UserRuns) -> None:
         self._runs = runs
 
-    def run_content(self, run_id: str) -> list[Node]:
+    async def run_content(self, run_id: str) -> list[Node]:
         """Return the review of all that has landed."""
-        with self._opened_context(run_id) as (context, run):
+        async with self._opened_context(run_id) as (context, run):
             view = read_run_view(context, run)
-            shown = run_async(run_range(context.git, run))
+            shown = await run_range(context.git, run)
             if shown.commit is None or shown.commit == shown.base:
                 return [element("p", shown.note or NOTHING), *_action_links(view)]
-            found = run_async(read_review(context.git, context.store, view, shown.commit))
+            found = await read_review(context.git, context.store, view, shown.commit)
             change = cleaned_change(found.change, context.redactor.clean)
             review = PageReview(change=change, comments=found.comments, rest=f"scaffold review {run.id}")
         return [*_action_links(view), review_section(review)]
 
-    def action_content(self, run_id: str, action_id: str, session: Session) -> tuple[str, list[Node]]:
+    async def action_content(self, run_id: str, action_id: str, session: Session) -> tuple[str, list[Node]]:
         """Return the key of an action, and its change with the forms that comment on it and decide about it."""
-        with self._opened_context(run_id) as (context, run):
+        async with self._opened_context(run_id) as (context, run):
             action = _require_action(context, run, action_id)
-            shown = run_async(action_range(context.git, context.store, action))
-            change = run_async(read_shown_change(context.git, context.store, run, shown))
+            shown = await action_range(context.git, context.store, action)
+            change = await read_shown_change(context.git, context.store, run, shown)
             if change is None:
                 return action.key, [element("p", shown.note or NOTHING)]
-            comments = run_async(read_comments(context.git, context.store, action, shown))
+            comments = await read_comments(context.git, context.store, action, shown)
             review = PageReview(
                 change=cleaned_change(change, context.redactor.clean),
                 comments=comments,
@@ -71,31 +70,31 @@ class ReviewPages:
         note = element("p", shown.note, class_="note") if shown.note else None
         return action.key, [note, *waiting_cards(asked, session, now), send, review_section(review)]
 
-    def comment(self, run_id: str, action_id: str, fields: Mapping[str, str]) -> str:
+    async def comment(self, run_id: str, action_id: str, fields: Mapping[str, str]) -> str:
         """Store a comment of a form as a draft, and return what to say of it."""
-        with self._opened_context(run_id) as (context, run):
-            shown = run_async(action_range(context.git, context.store, _require_action(context, run, action_id)))
+        async with self._opened_context(run_id) as (context, run):
+            shown = await action_range(context.git, context.store, _require_action(context, run, action_id))
             at = LineRange(
                 fields.get("path", ""),
                 _line_number(fields.get("first", "")),
                 _line_number(fields.get("last", "")),
                 before=fields.get("before") == "on",
             )
-            made = run_async(add_comment(context, run, shown, at, fields.get("text", "")))
+            made = await add_comment(context, run, shown, at, fields.get("text", ""))
         return f"Comment {made.number} on {made.place} is kept; send all comments once you are done."
 
-    def send(self, run_id: str, action_id: str, words: str) -> str:
+    async def send(self, run_id: str, action_id: str, words: str) -> str:
         """Send the drafts of an action to its agent, and return what became of them."""
-        with self._opened_context(run_id) as (context, run):
+        async with self._opened_context(run_id) as (context, run):
             action = _require_action(context, run, action_id)
             sent = send_comments(context, run, action, words.strip() or None)
         return f"{count_of(len(sent.comments), 'comment')} sent: {HOW[sent.how]}"
 
-    @contextmanager
-    def _opened_context(self, run_id: str) -> Iterator[tuple[RunContext, Run]]:
+    @asynccontextmanager
+    async def _opened_context(self, run_id: str) -> AsyncIterator[tuple[RunContext, Run]]:
         with self._runs.with_run(run_id) as (reader, run):
             root = reader.root
-        repository = run_async(open_repository(root, environ=self._runs.environ))
+        repository = await open_repository(root, environ=self._runs.environ)
         place = existing_state_location(repository.common_dir, self._runs.environ)
         if place is None:
             raise NotThere(f"run {run_id} is gone", "The first page lists the runs.")

@@ -1,5 +1,6 @@
 """Read the runs of all repositories of the user; each call opens the stores that it needs, and closes them."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -10,15 +11,17 @@ from msgspec.structs import replace
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.core.model import InboxItem, Run
+from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import find_top
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.verify.environment.included_files import kept_snapshots
-from scaffold.views.changes.taken_work import without_taken_now
+from scaffold.views.changes.taken_work import with_taken, without_taken
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_list import ListedRun, read_runs
+from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 from scaffold.views.waiting import UnreadRepository, WaitingEntry, item_entry, read_waiting, read_waiting_of_user
 from scaffold.views.waiting_of_user import known_repositories
@@ -71,10 +74,16 @@ class UserRuns:
                 found.append(RepositoryRuns(root, tuple(cleaned)))
         return tuple(found), tuple(unread)
 
-    def waiting(self) -> tuple[tuple[AskedEntry, ...], tuple[UnreadRepository, ...]]:
+    async def waiting(self) -> tuple[tuple[AskedEntry, ...], tuple[UnreadRepository, ...]]:
         """Return what waits for the user in all repositories, oldest first, and those that cannot be read."""
-        entries, unread = read_waiting_of_user(self.roots(), self.environ)
-        return tuple(AskedEntry(self._without_secrets(entry)) for entry in without_taken_now(entries)), unread
+        entries, unread = await asyncio.to_thread(lambda: read_waiting_of_user(self.roots(), self.environ))
+        # Not in the thread: before Python 3.12 only the loop of the main thread starts programs, such as git.
+        kept = await without_taken(entries)
+        return tuple(AskedEntry(self._without_secrets(entry)) for entry in kept), unread
+
+    async def run_view(self, reader: StoreReader, run: Run) -> RunView:
+        """Return a run as it is now, with what the user has taken of it."""
+        return await with_taken(Git(reader.root, environ=self.environ), reader.store, read_run_view(reader, run))
 
     def asked_of_run(self, reader: StoreReader, run: Run) -> tuple[AskedEntry, ...]:
         """Return what waits in one run, oldest first, each with its change."""
