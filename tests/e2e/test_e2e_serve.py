@@ -19,7 +19,7 @@ from support.scenario import PATIENCE_S, action, plan_of, shell, wait_until, wri
 from support.served_pages import chromium, ended, needs_chromium, press_by_keyboard, served
 
 pytestmark = pytest.mark.slow
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "img"
 SIZES = {"phone": {"width": 375, "height": 812}, "desktop": {"width": 1440, "height": 900}}
 
 
