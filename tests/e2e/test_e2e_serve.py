@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import Phase, given, settings
 
-from scaffold.host.served_address import served_address
+from scaffold.host.tcp_ports import served_address
 from support.landed_run import landed_run
 from support.scenario import PATIENCE_S, action, plan_of, shell, wait_until, write
 from support.served_pages import chromium, ended, needs_chromium, press_by_keyboard, served
@@ -163,9 +163,9 @@ def test_a_change_is_reviewed_by_intent_and_commented_on_the_page(tmp_path):
         opened = server.opener()
         csrf = json.load(opened.open(f"{server.address}/api/session", timeout=PATIENCE_S))["csrf"]
 
-        def page(path: str, **fields: str) -> str:
+        def page(part: str, /, **fields: str) -> str:
             data = urlencode({"csrf": csrf, **fields}).encode() if fields else None
-            return opened.open(f"{server.address}/runs/{run}/review{path}", data, timeout=PATIENCE_S).read().decode()
+            return opened.open(f"{server.address}/runs/{run}/review{part}", data, timeout=PATIENCE_S).read().decode()
 
         assert "api: grep -q model api.py" in page("")
         assert f"/runs/{run}/review/{action_id}" in page("")

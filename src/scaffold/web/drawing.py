@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -118,15 +117,11 @@ def _detail_nodes(entry: WaitingEntry) -> Iterator[Node]:
     rows = [(name, value) for name, value in detail.items() if value not in (None, "", (), [])]
     if rows:
         # The exact subject of the decision: what looks like something else is marked here, too.
-        terms = [
-            element("div", element("dt", name), element("dd", block(mark_lookalikes(_plain_text(value)))))
-            for name, value in rows
-        ]
+        terms = []
+        for name, value in rows:
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            terms.append(element("div", element("dt", name), element("dd", block(mark_lookalikes(text)))))
         yield element("details", element("summary", "What exactly is decided"), element("dl", *terms), open="")
-
-
-def _plain_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _change_nodes(change: WaitingChange) -> Iterator[Node]:
@@ -185,24 +180,18 @@ def commands_section(view: RunView, session: Session) -> Node:
     if not session.may_act:
         return None
     run, status = view.run, "live" if view.summary.is_live else view.status
-    verbs = [verb for verb in RUN_COMMANDS.get(status, ()) if verb != "land" or _can_land(view)]
+    verbs = [verb for verb in RUN_COMMANDS.get(status, ()) if verb != "land" or (run.base_branch and not view.is_taken)]
     forms = [command_form(verb, run.id, session) for verb in verbs]
+    primitives = [each for each in view.actions if each.kind == "primitive"]
+    readers = [each for each in primitives if isinstance(each.state, Running | Pending | Blocked)]
     groups = [
-        ("send", "Send a message to the agent of", [each for each in view.actions if _reads_messages(each)]),
+        ("send", "Send a message to the agent of", readers),
         ("stop-action", "Stop for good", [each for each in view.actions if isinstance(each.state, Running | Pending)]),
         ("retry-action", "Try again", [each for each in view.actions if isinstance(each.state, Failed)]),
         ("revert", "Undo the commit of", [each for each in view.actions if _can_revert(view, each)]),
     ]
     forms += [_action_form(verb, title, found, view, session) for verb, title, found in groups if found]
     return section("commands", "Commands", *forms) if forms else None
-
-
-def _can_land(view: RunView) -> bool:
-    return bool(view.run.base_branch) and not view.is_taken
-
-
-def _reads_messages(action: Action) -> bool:
-    return action.kind == "primitive" and isinstance(action.state, Running | Pending | Blocked)
 
 
 def _can_revert(view: RunView, action: Action) -> bool:

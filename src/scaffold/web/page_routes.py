@@ -190,16 +190,16 @@ class Pages:
         fields = form_fields(request.scope, await request.body())
         run, action = request.path_params["run"], request.path_params["action"]
         said = await self._reviews.comment(run, action, fields)
-        return self._reviewed(request, said)
+        return self._show_reviewed(request, said)
 
     async def send_comments(self, request: Request) -> Response:
         """Send the comments on an action's change to its agent."""
         words = form_fields(request.scope, await request.body()).get("words", "")
         run, action = request.path_params["run"], request.path_params["action"]
         said = await self._reviews.send(run, action, words)
-        return self._reviewed(request, said)
+        return self._show_reviewed(request, said)
 
-    def _reviewed(self, request: Request, said: str) -> Response:
+    def _show_reviewed(self, request: Request, said: str) -> Response:
         self._access.tell(require_session(request.state.session), said)
         return RedirectResponse(f"/runs/{request.path_params['run']}/review/{request.path_params['action']}", 303)
 

@@ -10,7 +10,7 @@ import uvicorn
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.host.served_address import announced_address
+from scaffold.host.tcp_ports import announced_address
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.user_control.own_program import OwnProgram
 from scaffold.web.browser_access import Access, read_password

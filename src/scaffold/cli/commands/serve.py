@@ -40,6 +40,7 @@ def serve(*, no_open: bool, cert: Path | None, key: Path | None, set_password: b
     relax_gc()
 
     def tell(link: str) -> None:
+        # At once, also into a pipe: whoever started this command waits for it.
         click.echo(link)
         sys.stdout.flush()
         if not no_open and is_terminal(sys.stdout):
