@@ -180,7 +180,8 @@ def test_a_change_is_reviewed_by_intent_and_commented_on_the_page(tmp_path):
         with pytest.raises(HTTPError, match="404"):
             page("/none", path="api.py", first="1", last="1", text="no such action")
         assert "1 comment sent: the change has landed" in page(f"/{action_id}/send", words="")
-    assert "why" in scenario.scaffold("item", "list", code=0).stdout
+    [item] = scenario.json("item", "list")["items"]
+    assert item["title"] == "api.py: Say <b>why</b> it is imported"
 
 
 def test_the_api_keeps_to_its_description(scenario):

@@ -52,10 +52,11 @@ class UserRuns:
         self._places: dict[str, Path] = {}
 
     def roots(self) -> tuple[Path, ...]:
-        """Return the checkouts, the one used last first."""
+        """Return the checkouts: the one in which the server was started, then the others, the one used last first."""
         known = list(known_repositories(WallClock()))
+        # First, because a copied repository has runs of the same names.
         with suppress(ScaffoldError):
-            known.append(find_top(self._cwd))
+            known.insert(0, find_top(self._cwd))
         return tuple(dict.fromkeys(known))
 
     def listed(self) -> tuple[tuple[RepositoryRuns, ...], tuple[UnreadRepository, ...]]:
