@@ -247,7 +247,8 @@ def entered_page() -> HTMLResponse:
     """Return the page that follows the way in: it leads on by itself, so that the address has no token any more."""
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
-        '<link rel="icon" href="data:,"><title>Scaffold</title></head><body><p><a href="/">To your runs</a></p></body></html>\n'
+        '<link rel="icon" href="data:,"><title>Scaffold</title></head>'
+        '<body><p><a href="/">To your runs</a></p></body></html>\n'
     )
 
 
