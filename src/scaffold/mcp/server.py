@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.host.installation import find_installation
-from scaffold.mcp import run_control
 from scaffold.mcp.consent import ConsentDesk, Power, can_ask
 from scaffold.mcp.run_queries import evidence_json, inbox_json, run_status_json, runs_json
 from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, new_task, task_of
 from scaffold.mcp.tools import TOOLS, Call, RunAsTask, ServedPlace, ServedTool, read_arguments
+from scaffold.orchestrator.user_control.own_program import halt_run_by_command
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_json import Json
 
@@ -170,7 +170,7 @@ class RunServer:
                 f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`",
             )
         try:
-            await run_control.halt(self._place.program, "stop", task["taskId"])
+            await halt_run_by_command(self._place.program, "stop", task["taskId"])
         except ScaffoldError as error:
             raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full)) from error
         return {}

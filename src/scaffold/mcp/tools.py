@@ -14,7 +14,7 @@ from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.mcp import run_control, run_queries
 from scaffold.mcp.consent import Power
 from scaffold.mcp.run_tasks import progress, progress_text
-from scaffold.orchestrator.user_control.own_program import OwnProgram
+from scaffold.orchestrator.user_control.own_program import OwnProgram, halt_run_by_command, resume_run, start_run
 from scaffold.views.run_json import Json
 from scaffold.views.text_format import brief
 
@@ -167,20 +167,20 @@ async def _wait_for_run(place: ServedPlace, args: WaitForRun, call: Call) -> Ans
 
 async def _start_run(place: ServedPlace, args: StartRun, call: Call) -> Answer:
     flags = [*_flag_words("--tier", args.tier), *_flag_words("--agents", args.agents), *_budget_flag(args.budget_usd)]
-    run = await run_control.start_run(place.program, args.request, flags)
+    run = await start_run(place.program, args.request, flags)
     return RunAsTask(run) if call.takes_tasks else await _status_after(place, run)
 
 
 async def _resume_run(place: ServedPlace, args: ResumeRun, call: Call) -> Answer:
     run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
-    now = await run_control.resume_run(place.program, run.id, _budget_flag(args.budget_usd))
+    now = await resume_run(place.program, run.id, _budget_flag(args.budget_usd))
     return RunAsTask(now) if call.takes_tasks else await _status_after(place, now)
 
 
 def _halt_with(command: str) -> Callable[[ServedPlace, OfRun, Call], Awaitable[Json]]:
     async def halt(place: ServedPlace, args: OfRun, _call: Call) -> Json:
         run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
-        said = await run_control.halt(place.program, command, run.id)
+        said = await halt_run_by_command(place.program, command, run.id)
         return {"said": said, **await _status_after(place, run.id)}
 
     return halt

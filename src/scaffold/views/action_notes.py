@@ -1,10 +1,11 @@
 """Notes on actions: why one has its status, what it waits for, which attempt it is in."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.landing.queue_place import PlaceState, QueuePlace
 from scaffold.core.model import Action, Attempt, Goal
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
     WAITS_FOR_PREFIX,
@@ -20,6 +21,12 @@ from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import format_duration
 
+MAX_PATHS = 5
+PROOF_STEPS: Mapping[PlaceState, str] = {
+    "proving": "its checks run",
+    "proven": "its checks have passed",
+    "gates": "the gates run for all that land together",
+}
 DEPENDENCY_FAILED = "dependency_failed:"
 ActionsById = Mapping[ActionId, Action]
 
@@ -169,3 +176,24 @@ def failed_actions(view: RunView) -> Sequence[Action]:
     failed = [action for action in view.actions if isinstance(action.state, Failed)]
     by_step = {action.parent_id for action in failed if action.method == "story"}
     return [action for action in failed if action.id not in by_step]
+
+
+def place_note(place: QueuePlace) -> str:
+    """Return the step that a candidate is in, and what it waits for."""
+    names = join_limited(place.waits_for, MAX_PATHS)
+    if place.state == "held":
+        return f"conflicts with what has landed; waits for {names}, so that it is done again only once"
+    if place.state == "merging":
+        return f"conflicts with what has landed; {place.detail}, others land meanwhile"
+    if place.state == "approval":
+        return f"waits for your approval {place.detail}; others land meanwhile"
+    if place.lane is None:
+        have = "has" if len(place.waits_for) == 1 else "have"
+        return f"waits until {names} {have} landed" if names else "waits"
+    return f"lane {place.lane}: {PROOF_STEPS[place.state]}"
+
+
+def conflict_notes(place: QueuePlace) -> Iterator[str]:
+    """Yield a line for each action that a candidate conflicts with."""
+    for key, paths in place.conflicts.items():
+        yield f"will conflict with {key} in {join_limited([printable(path) for path in paths], MAX_PATHS)}"

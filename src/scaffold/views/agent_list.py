@@ -70,6 +70,21 @@ class AgentRow(Struct, frozen=True, kw_only=True):
         return f"{self.role} {about}".strip()
 
     @property
+    def label(self) -> str:
+        """Return its short name: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
+        if self.role == ORCHESTRATOR:
+            return "run"
+        return f"{self.action}#{self.attempt}" if self.attempt is not None else self.name
+
+    @property
+    def doing(self) -> str:
+        """Return its current command; else what it waits for, and its last activity."""
+        if self.activity is not None:
+            return self.activity.work.text
+        act = self.last_activity.text if self.last_activity is not None else ""
+        return f"waits for {self.waits_on}{f'; {act}' if act else ''}" if self.waits_on else act
+
+    @property
     def needs_you(self) -> bool:
         """Return whether it waits for a human's decision."""
         return self.state == "waiting_approval"

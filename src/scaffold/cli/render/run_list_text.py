@@ -1,23 +1,16 @@
 """The runs of a repository, and the queue of one, as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from scaffold.cli.render.terminal.style import status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.cli.render.terminal.text_table import table_lines
-from scaffold.core.landing.queue_place import PlaceState, QueuePlace
-from scaffold.core.printable_text import join_limited, printable
+from scaffold.views.action_notes import conflict_notes, place_note
 from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import ago, format_cost, local_time
 
-MAX_PATHS = 5
-STATES: Mapping[PlaceState, str] = {
-    "proving": "its checks run",
-    "proven": "its checks have passed",
-    "gates": "the gates run for all that land together",
-}
 LEAST_CELLS = (len("interrupted"), 0, len("12 m ago"), len("0/100 landed"), len("cost unknown"))
 
 
@@ -44,22 +37,7 @@ def queue_text(view: RunView, layout: Layout) -> str:
         lines += layout.wrap(f"{number:>3} {status_mark('landing')} ", f"{action.key}  {since}")
         if place is None:
             continue
-        lines += layout.wrap(" " * 6, _candidate_step(place))
-        for key, paths in place.conflicts.items():
-            what = f"will conflict with {key} in {join_limited([printable(path) for path in paths], MAX_PATHS)}"
+        lines += layout.wrap(" " * 6, place_note(place))
+        for what in conflict_notes(place):
             lines += layout.wrap(" " * 6, what)
     return "\n".join(lines)
-
-
-def _candidate_step(place: QueuePlace) -> str:
-    names = join_limited(place.waits_for, MAX_PATHS)
-    if place.state == "held":
-        return f"conflicts with what has landed; waits for {names}, so that it is done again only once"
-    if place.state == "merging":
-        return f"conflicts with what has landed; {place.detail}, others land meanwhile"
-    if place.state == "approval":
-        return f"waits for your approval {place.detail}; others land meanwhile"
-    if place.lane is None:
-        have = "has" if len(place.waits_for) == 1 else "have"
-        return f"waits until {names} {have} landed" if names else "waits"
-    return f"lane {place.lane}: {STATES[place.state]}"

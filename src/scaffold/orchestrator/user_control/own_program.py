@@ -1,4 +1,4 @@
-"""Run this program's own commands for a server: a client has exactly what a user at a terminal has."""
+"""This program's own commands as child processes: what an interface does to a run is what its user would type."""
 
 import asyncio
 import os
@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from scaffold.core.errors import ScaffoldError
+import msgspec
+
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.ids import RunId
+from scaffold.core.printable_text import utf8_safe
 from scaffold.host.process.command_runner import OutputCapture, run_command
 
+START_TIMEOUT_S = 300.0  # for a command that returns once the run is in the background
 STOP_TIMEOUT_S = 90.0
 OUTPUT = OutputCapture(limit_bytes=4_000_000)
 
 
 class OwnProgram:
-    """This program as a command; closing it waits for the commands that were begun."""
+    """This program as a command, in one folder; closing it waits for the commands that were begun."""
 
     def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
-        """`argv`: the program, without arguments; `cwd`: where commands run that are given no other folder."""
+        """`argv`: the program, without arguments."""
         self._cwd = cwd
         self._argv = tuple(argv)
         self._commands = asyncio.TaskGroup()
@@ -31,11 +36,11 @@ class OwnProgram:
         """Wait for the commands."""
         await self._commands.__aexit__(*error)  # type: ignore[arg-type] # the three values of any context
 
-    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float, *, cwd: Path | None = None) -> str:
+    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
         """Return the standard output of a command; raises ProgramFailed with its error."""
         argv, environ = [*self._argv, *words], dict(os.environ)
         running = self._commands.create_task(
-            run_command(argv, cwd=cwd or self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
         )
         # A caller that goes away must not cut a command off: a run would be left half started.
         done = await asyncio.shield(running)
@@ -56,3 +61,35 @@ class OwnProgram:
 
 class ProgramFailed(ScaffoldError):
     """One of our own commands failed, and explained why."""
+
+
+async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> RunId:
+    """Start a run in the background, as `scaffold run --yes --detach` does, and return its id."""
+    if not request.strip():
+        raise UsageError("the request is empty", "Say what is to be done.")
+    # On standard input: a request may be longer than a command line can be.
+    words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
+    return await _started_run(program, words, utf8_safe(request).encode())
+
+
+async def resume_run(program: OwnProgram, run_id: RunId, flags: Sequence[str]) -> RunId:
+    """Continue a run in the background, as `scaffold resume --detach` does."""
+    words = ("resume", "--yes", "--detach", "--json", "--quiet", *flags, run_id)
+    return await _started_run(program, words, b"")
+
+
+async def halt_run_by_command(program: OwnProgram, command: str, run_id: RunId) -> str:
+    """Pause or stop a run, as the command of that name does, and return what it says."""
+    return (await program.output([command, run_id], b"", STOP_TIMEOUT_S)).strip()
+
+
+async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
+    lines = (await program.output(words, stdin, START_TIMEOUT_S)).splitlines()
+    for line in reversed(lines):  # the result comes last, after the events
+        try:
+            told = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            if msgspec.json.decode(told.get("type", msgspec.Raw(b'""'))) == "result":
+                return RunId(msgspec.json.decode(told["run"])["id"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            continue  # a line of another kind
+    raise ProgramFailed("the run was not started, and the command gave no reason", "Try `scaffold run` in a terminal.")

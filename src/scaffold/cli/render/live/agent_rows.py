@@ -43,46 +43,31 @@ class _Columns(Struct, frozen=True):
 def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[str]:
     """Return a line for each row; without a limit of the width nothing is cut, and there are no columns."""
     if not layout.is_limited:
-        parts = ((name_text(r), _phase_label(r), doing_text(r), _time_in_full(r, now), _cost_text(r)) for r in rows)
+        parts = ((r.label, _phase_label(r), r.doing, _time_in_full(r, now), _cost_text(r)) for r in rows)
         texts = (printable("  ".join(filter(None, each))) for each in parts)
         return [f"{_row_mark(row)} {text}" for row, text in zip(rows, texts, strict=True)]
     columns = _fit_columns(rows, now, layout.columns)
     lines = []
     for row in rows:
-        who = pad(clip_middle(name_text(row), columns.name), columns.name)
-        doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
+        who = pad(clip_middle(row.label, columns.name), columns.name)
+        doing = pad(layout.cut(row.doing, layout.columns - columns.doing), columns.doing)
         line = f"{who} {pad(_phase_label(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
         cost = f" {_cost_text(row):>{columns.cost}}" if columns.cost else ""
         lines.append(f"{_row_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}")
     return lines
 
 
-def doing_text(row: AgentRow) -> str:
-    """Return the agent's current command; else what it waits for, and its last activity."""
-    if row.activity is not None:
-        return row.activity.work.text
-    act = row.last_activity.text if row.last_activity is not None else ""
-    return f"waits for {row.waits_on}{f'; {act}' if act else ''}" if row.waits_on else act
-
-
-def name_text(row: AgentRow) -> str:
-    """Return the agent's name: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
-    if row.role == ORCHESTRATOR:
-        return "run"
-    return f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
-
-
 def row_subject(row: AgentRow) -> str:
     """Return the subject of a sentence about a row: the agent, what lands, or for the owner the stage of the run."""
     if row.role == ORCHESTRATOR:
         return row.phase
-    return f"{LANDING} {name_text(row)}" if _phase_label(row) == LANDING else name_text(row)
+    return f"{LANDING} {row.label}" if _phase_label(row) == LANDING else row.label
 
 
 def _fit_columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
     # Where room is short, costs go first, then seconds, then the last duration; then names are cut.
     most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, width // NAME_SHARE))
-    name = min(most, max((cell_len(printable(name_text(row))) for row in rows), default=0))
+    name = min(most, max((cell_len(printable(row.label)) for row in rows), default=0))
     phase = min(PHASE_CELLS, max((cell_len(printable(_phase_label(row))) for row in rows), default=0))
     cost = max((len(_cost_text(row)) for row in rows), default=0)
     choices = []
