@@ -67,6 +67,7 @@ SUITES: Mapping[str, str] = {
     "session": "e2e/*ralph*.py e2e/*memory.py integration/session/*",
     "store": "e2e/*postgres.py integration/store/* properties/test_store*",
     "tools": "e2e/*apply_patch.py e2e/*ralph_tools.py integration/tools/* properties/test_vector_tools*",
+    "tui": "e2e/*live.py",
     "verify": (
         "e2e/*bench_verifier.py e2e/*cheaters.py e2e/*check_environment.py e2e/*contracts.py "
         "e2e/*environment.py e2e/*included_files.py e2e/*not_checkable.py e2e/*proof.py e2e/*services.py "

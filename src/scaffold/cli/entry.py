@@ -45,6 +45,11 @@ COMMANDS: Mapping[str, EntryPoint] = {
         "Show a run: goals, actions, evidence, inbox.",
         ("scaffold status", "scaffold status --watch", "scaffold status RUN --json"),
     ),
+    "live": EntryPoint(
+        "scaffold.cli.commands.live:live",
+        "Show a run on the whole terminal, and steer it by keys.",
+        ("scaffold live", "scaffold live RUN"),
+    ),
     "inbox": EntryPoint(
         "scaffold.cli.commands.inbox:inbox",
         "Show what is waiting for you: approvals and questions.",

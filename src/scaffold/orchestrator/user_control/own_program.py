@@ -11,11 +11,13 @@ import msgspec
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import utf8_safe
-from scaffold.host.process.command_runner import OutputCapture, run_command
+from scaffold.host.startup import importing
 
 START_TIMEOUT_S = 300.0  # for a command that returns once the run is in the background
 STOP_TIMEOUT_S = 90.0
-OUTPUT = OutputCapture(limit_bytes=4_000_000)
+IN_BACKGROUND = ("--yes", "--detach", "--json", "--quiet")
+"""The flags of `run` and `resume` for a run that outlives whoever starts it."""
+MAX_OUTPUT_BYTES = 4_000_000
 
 
 class OwnProgram:
@@ -38,9 +40,12 @@ class OwnProgram:
 
     async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
         """Return the standard output of a command; raises ProgramFailed with its error."""
+        with importing():  # a screen is shown before its first command
+            from scaffold.host.process.command_runner import OutputCapture, run_command
         argv, environ = [*self._argv, *words], dict(os.environ)
+        output = OutputCapture(limit_bytes=MAX_OUTPUT_BYTES)
         running = self._commands.create_task(
-            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=output)
         )
         # A caller that goes away must not cut a command off: a run would be left half started.
         done = await asyncio.shield(running)
@@ -68,13 +73,13 @@ async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> 
     if not request.strip():
         raise UsageError("the request is empty", "Say what is to be done.")
     # On standard input: a request may be longer than a command line can be.
-    words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
+    words = ("run", *IN_BACKGROUND, *flags, "--spec", "-")
     return await _started_run(program, words, utf8_safe(request).encode())
 
 
 async def resume_run(program: OwnProgram, run_id: RunId, flags: Sequence[str]) -> RunId:
     """Continue a run in the background, as `scaffold resume --detach` does."""
-    words = ("resume", "--yes", "--detach", "--json", "--quiet", *flags, run_id)
+    words = ("resume", *IN_BACKGROUND, *flags, run_id)
     return await _started_run(program, words, b"")
 
 
@@ -83,13 +88,21 @@ async def halt_run_by_command(program: OwnProgram, command: str, run_id: RunId) 
     return (await program.output([command, run_id], b"", STOP_TIMEOUT_S)).strip()
 
 
-async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
-    lines = (await program.output(words, stdin, START_TIMEOUT_S)).splitlines()
-    for line in reversed(lines):  # the result comes last, after the events
+def started_run_id(printed: str) -> RunId | None:
+    """Return the run that a command with `--json` tells of in its result; None without a result."""
+    for line in reversed(printed.splitlines()):  # the result comes last, after the events
         try:
             told = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             if msgspec.json.decode(told.get("type", msgspec.Raw(b'""'))) == "result":
                 return RunId(msgspec.json.decode(told["run"])["id"])
         except (msgspec.DecodeError, KeyError, TypeError):
             continue  # a line of another kind
-    raise ProgramFailed("the run was not started, and the command gave no reason", "Try `scaffold run` in a terminal.")
+    return None
+
+
+async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
+    found = started_run_id(await program.output(words, stdin, START_TIMEOUT_S))
+    if found is None:
+        what = "the run was not started, and the command gave no reason"
+        raise ProgramFailed(what, "Try `scaffold run` in a terminal.")
+    return found
