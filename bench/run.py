@@ -16,6 +16,7 @@ import agent_hook
 import command_start
 import git_worktree
 import landing
+import live
 import many_goals
 import mcp_servers
 import pdf_pages
@@ -44,6 +45,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "git-worktree": git_worktree.rows,
     "knowledge": knowledge_rows,
     "landing": landing.rows,
+    "live": live.rows,
     "many-goals": many_goals.rows,
     "mcp-servers": mcp_servers.rows,
     "pdf-pages": pdf_pages.rows,
