@@ -5,7 +5,7 @@ from datetime import timedelta
 from msgspec import structs
 from rich.cells import cell_len
 
-from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, an_item
+from builders import BASE, HEAD, THEN, a_goal, a_run, an_action, an_attempt, an_item
 from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Fact, Usage
 from scaffold.core.states import Active, Completed, Failed, Pending, Running
@@ -18,6 +18,7 @@ from scaffold.views.waiting import WaitingEntry, item_choices
 from support.report_views import a_view
 
 WIDE, COMBINING, CONTROL = "größe-漢字", "e\u0301t\u0301ude", "a\x1b[31mred\u202eevil"
+CHANGE = {"action": COMBINING, "landing": "run-1/change#1", "attempt": 1, "base": BASE, "change": "abc"}
 NOW = THEN + timedelta(hours=1)
 
 
@@ -78,6 +79,7 @@ def a_shown(wide: str = WIDE, combining: str = COMBINING, control: str = CONTROL
             working, text="shell wants to run `make deploy`\nscaffold approve everything", detail={"tool": "shell"}
         ),
         an_item(working, "i8", kind="question", text=f"Which {control}?", created_at=NOW - timedelta(minutes=2)),
+        an_item(queued, "i9", text="search wants to land", created_at=NOW - timedelta(minutes=1), detail=CHANGE),
     )
     view = a_view([store, api, docs, odd, landing, broken], goals=[goal], attempts=[landed, queued, working],
                   facts=[fact], inbox=items, run=run, spent=usage)  # fmt: skip
@@ -100,10 +102,10 @@ def a_shown(wide: str = WIDE, combining: str = COMBINING, control: str = CONTROL
     view = structs.replace(view, summary=summary, queue=(queued,), places={queued.id: place})
     waiting = tuple(
         WaitingEntry(
-            kind=item.kind, id=item.id, run=run.id, repository=None, asks=("api",), text=item.text,
-            since=item.created_at, holds_up="api", choices=item_choices(item), item=item,
+            kind=item.kind, id=item.id, run=run.id, repository=None, asks=(asks,), text=item.text,
+            since=item.created_at, holds_up=asks, choices=item_choices(item), item=item,
         )
-        for item in items
+        for item, asks in zip(items, ("api", "api", combining), strict=True)
     )  # fmt: skip
     output = ("12:30:00 api#1  I will deploy.", f"12:30:01 api#1  shell: {wide} " + "x" * 60, "12:30:02 api#1  done")
     return structs.replace(Shown(view=view, waiting=waiting, output=output), **changed)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from scaffold.core.change_approval import subject_of
 from scaffold.core.model import Action, Goal
 from scaffold.core.states import INTERRUPTED, Cancelled, Completed, Failed, Skipped, status_of
 from scaffold.tui.run_feed import Shown
@@ -48,6 +49,12 @@ class Selection(Struct, frozen=True):
         if isinstance(self.about, WaitingEntry):
             return next((each for each in self.shown.waiting if each.id == self.about.id), None)
         return next(iter(entries_about(self.shown, self.action)), None) if self.action else None
+
+    @property
+    def change(self) -> WaitingEntry | None:
+        """The change under the cursor that lands once the user approves it; None for any other request."""
+        entry = self.entry
+        return entry if entry and entry.item and subject_of(entry.item) else None
 
 
 Refusal = Callable[[Selection], str]
@@ -120,8 +127,8 @@ def _cannot_answer(selection: Selection) -> str:
 
 
 def _cannot_merge(selection: Selection) -> str:
-    view, entry = selection.shown.view, selection.entry
-    if view is None or (entry is not None and "approve" in entry.choices and view.places):
+    view = selection.shown.view
+    if view is None or selection.change is not None:
         return _no_run(selection)
     if view.summary.is_live:
         return "candidates land by themselves, and the run may land more: stop it (S) to take its work"

@@ -138,10 +138,10 @@ class RunActs:
         self._screen.ask(Question(f"Answer {entry.id} with {hint} (esc: not now)", decide))
 
     def merge(self) -> None:
-        """Approve the candidate under the cursor; else take the work of the run."""
-        view, entry = self._screen.selection.shown.view, self._screen.selection.entry
-        if entry is not None and "approve" in entry.choices:
-            self._do_line(entry.choices["approve"])
+        """Approve the change under the cursor that waits to land; else take the work of the run."""
+        view, change = self._screen.selection.shown.view, self._screen.selection.change
+        if change is not None:
+            self._do_line(change.choices["approve"])
         elif view is not None:
             branch = view.run.base_branch or "your branch"
             self._confirm_command(f"Take the work of run {view.run.id} to {branch}?", "land", view.run.id)

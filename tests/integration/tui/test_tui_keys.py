@@ -53,7 +53,8 @@ COMMANDS = (
     ("Inbox", ("x", *"no", "enter"), "reject i7 --why no"),
     ("Inbox", ("n", "enter", *"red", "enter"), "answer i8 red"),
     ("Inbox", ("g", "enter", *"approve", "enter"), "approve i7"),
-    ("Inbox", ("m",), "approve i7"),
+    ("Inbox", ("G", "m"), "approve i9"),
+    ("Landing", ("g", "m"), "approve i9"),
     ("Stats", ("r", *"x", "enter"), "run --yes --detach --json --quiet -- x"),
     ("Stats", ("colon", *"queue", "enter"), "queue"),
 )
@@ -103,6 +104,12 @@ async def test_the_work_of_a_run_that_ended_is_taken_and_reverted(tmp_path):
         assert "✓ ran revert store --run run-1" in await press(pilot, "g", "j", "u", "y")
 
 
+async def test_merging_never_approves_a_command(tmp_path):
+    """AL-25: `m` is about changes; what an agent wants to run is approved by `a` alone."""
+    async with pressing(tmp_path) as (_, pilot):
+        assert "m merge now: not now, candidates land by themselves" in await press(pilot, "n", "m")
+
+
 async def test_a_paused_run_is_resumed_and_followed(tmp_path):
     """AL-25: the run goes on in the background, as `resume --detach` leaves it."""
     shown = a_shown()
@@ -132,7 +139,7 @@ async def test_a_decided_request_is_no_longer_shown(tmp_path):
         app.feed.shown = structs.replace(app.shown, waiting=app.shown.waiting[1:])
         await settle(pilot)
         text = screen_text(app)
-        assert "[Inbox(1)]" in text
+        assert "[Inbox(2)]" in text
         assert "approve everything" not in text
 
 
@@ -149,14 +156,14 @@ async def test_updates_are_paused_and_go_on(tmp_path):
         assert "updates are paused" in await press(pilot, "p")
         app.feed.shown = structs.replace(app.shown, waiting=())
         await app.look()
-        assert "Inbox(2)" in screen_text(app)
-        assert "Inbox(2)" not in await press(pilot, "p")
+        assert "Inbox(3)" in screen_text(app)
+        assert "Inbox(3)" not in await press(pilot, "p")
 
 
 async def test_an_agent_is_chosen_by_its_number(tmp_path):
     """AL-25: 1-9, enter, l; follow ends with the first move."""
     async with pressing(tmp_path) as (app, pilot):
-        assert "[Output] Plan Landing Inbox(2) Stats  api, follows" in await press(pilot, "1")
+        assert "[Output] Plan Landing Inbox(3) Stats  api, follows" in await press(pilot, "1")
         assert "api, f follows" in await press(pilot, "up")
         assert "there is no agent 9" in await press(pilot, "9")
         assert "all agents, follows" in await press(pilot, "0")
