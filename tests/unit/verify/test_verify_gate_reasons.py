@@ -232,3 +232,21 @@ def test_the_package_manager_may_be_named_without_a_lock_file():
         {"package.json": '{"packageManager": "pnpm@9.1.0", "scripts": {"lint": "x"}, "dependencies": {"a": "1"}}'}
     )
     assert (command_of(detection, "lint"), detection.setup) == ("pnpm run lint", ("pnpm install",))
+
+
+def test_of_several_lock_files_the_named_or_the_installed_package_manager_decides(tmp_path, monkeypatch):
+    """AL-28, SC-19: a set-up command of a program that is not there would fail, and the user is told of the other."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    both = {"yarn.lock": "", "package-lock.json": "{}", "package.json": "{}"}
+    named = {**both, "package.json": '{"packageManager": "npm@10.1.0"}'}
+
+    def setup(files):
+        return *(detection := found(files)).setup, *detection.notes
+
+    told = "set-up uses package-lock.json and not yarn.lock: {}".format
+    assert setup(named) == ("npm ci", told("package.json names npm"))
+    assert setup(both) == ("yarn install", "set-up uses yarn.lock and not package-lock.json: yarn is not installed")
+    for program in ("npm", "yarn"):
+        (tmp_path / program).touch(0o755)
+        expected = {"npm": ("npm ci", told("npm is installed")), "yarn": ("yarn install",)}[program]
+        assert setup(both)[: len(expected)] == expected

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
@@ -81,8 +82,8 @@ _LIFECYCLE = re.compile(r"(pre|post)(?P<script>.+)|prepare|version")
 def read_node(files: ProjectFiles) -> Project:
     """Return the project in a folder with a package.json; for a workspace with a test gate for each package."""
     manifest = files.json(MANIFEST)
-    lock = next((name for name in LOCK_FILES if files.has(name)), None)
     named = str(manifest.get("packageManager", "")).partition("@")[0]  # such as `pnpm@9.1.0`
+    lock, notes = _lock_file(files, named)
     packager = LOCK_FILES[lock] if lock else named if named in INSTALL_COMMANDS else "npm"
     top = _package_project(files, manifest, packager, "")
     members = () if any(gate.kind == "test" for gate in top.gates) else _workspace_folders(files, manifest)
@@ -91,7 +92,8 @@ def read_node(files: ProjectFiles) -> Project:
         for folder in members[:MAX_PACKAGES]
     ]
     tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
-    left_out = len(members) - MAX_PACKAGES
+    if (left_out := len(members) - MAX_PACKAGES) > 0:
+        notes = (*notes, f"no test gate for {count_of(left_out, 'more workspace package')}")
     needed = lock is not None or any(
         manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces")
     )
@@ -105,8 +107,23 @@ def read_node(files: ProjectFiles) -> Project:
         tools={**top.tools, **{gate.name: packager for gate in tests}},
         scripts=top.scripts,
         reasons={**reasons, **top.reasons, **dict.fromkeys(setup, locked)},
-        notes=(f"no test gate for {count_of(left_out, 'more workspace package')}",) if left_out > 0 else (),
+        notes=notes,
     )
+
+
+def _lock_file(files: ProjectFiles, named: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the lock file to install from, and a note if there are several package managers to choose from.
+
+    The one of the manager that package.json names comes first, then that of an installed one.
+    """
+    locks = {LOCK_FILES[name]: name for name in reversed(LOCK_FILES) if files.has(name)}
+    if len(locks) < 2:
+        return next(iter(locks.values()), None), ()
+    installed = [each for each in LOCK_FILES.values() if each in locks and shutil.which(each)]
+    chosen = named if named in locks else next(iter(installed), next(reversed(locks)))
+    other = ", ".join(name for packager, name in locks.items() if packager != chosen)
+    why = f"{MANIFEST} names {chosen}" if chosen == named else f"{chosen} is {'' if installed else 'not '}installed"
+    return locks[chosen], (f"set-up uses {locks[chosen]} and not {other}: {why}",)
 
 
 def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
