@@ -116,6 +116,9 @@ async def test_a_failed_setup_is_reported_in_full_and_retried(project):
         "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
     )
     assert failed.detail == "no space left"
+    placed = await project.prepare("echo $PWD/x is bad, and $PWD >&2; exit 3")
+    assert isinstance(placed, NotReady)
+    assert placed.detail == "x is bad, and .", "the checkout it names is removed"
     assert await project.harness.sh("git worktree list | wc -l") == "1"
     assert isinstance(await project.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
     assert len(installed(project)) == 2

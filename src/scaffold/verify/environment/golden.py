@@ -311,6 +311,8 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
                 else:
                     how = f"exited with code {finished.exit_code}"
                 printed = builder.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+                # The checkout is removed: a path in it would lead nowhere.
+                printed = printed.replace(f"{git.cwd}/", "").replace(str(git.cwd), ".")
                 said = (deciding_line(printed) or printed.rpartition("\n")[2]).strip()[:REASON_CHARS].rstrip(".")
                 return NotReady(
                     what=f"the set-up command `{command}` {how}{f': {said}' if said else ''}",
