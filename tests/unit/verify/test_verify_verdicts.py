@@ -1,6 +1,7 @@
 """What a finished command proves."""
 
 from inline_snapshot import snapshot
+from msgspec import structs
 
 from integration.verify.builders import command_result
 from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
@@ -52,6 +53,10 @@ def test_a_verdict_says_why():
             "Killed by signal 11 twice.",
             "Timed out after 7.5 s.",
         ]
+    )
+    without = structs.replace(check, expect=OutputContains("ok"))
+    assert check_verdict(without, command_result(0, out="no"))[1] == snapshot(
+        "Expected `ok` in the output and exit code 0, but the output does not contain it."
     )
 
 

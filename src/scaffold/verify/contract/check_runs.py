@@ -282,7 +282,9 @@ def check_verdict(check: Check, finished: CommandResult) -> tuple[CheckVerdict, 
         return "error", f"The command could not be run (exit code {finished.exit_code})."
     if ran_nothing(check.command, finished):
         return "vacuous", "It ran no tests."
-    return ("pass", expected) if ok else ("fail", f"Expected {expected}, but got exit code {finished.exit_code}.")
+    lacks = isinstance(check.expect, OutputContains) and finished.exit_code == 0
+    got = "the output does not contain it" if lacks else f"got exit code {finished.exit_code}"
+    return ("pass", expected) if ok else ("fail", f"Expected {expected}, but {got}.")
 
 
 def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str]:
