@@ -33,7 +33,10 @@ def replies(scenario, *steps):
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [write("made.txt", "x"), shell("echo x > made.txt")])
 def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, call):
-    """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so."""
+    """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so.
+
+    The decision is recorded beside the conversation.
+    """
     model = replies(scenario, call, "I was not allowed to")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--output-format", "stream-json")
     data = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
@@ -41,6 +44,9 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
     assert not (scenario.repo / "made.txt").exists()
     assert data["approval"]["decision"] == "deny"
     assert data["tool_result"]["content"].startswith("Denied: ")
+    (record,) = scenario.home.parent.rglob(f"approvals/{data['result']['session_id']}.jsonl")
+    decided = json.loads(record.read_text())
+    assert (decided["decision"], json.loads(decided["args"])) == ("deny", call["args"])
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from scaffold.agent.extensions.port import (
     SessionStarted,
 )
 from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
-from scaffold.agent.journal import approval_logger
+from scaffold.agent.journal import JournalFile, approval_logger
 from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.repeated_calls import RepeatNotes
@@ -38,6 +38,7 @@ from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.user_dirs import user_dirs
@@ -125,6 +126,8 @@ class Session:
         self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
         """What its tools changed."""
         self._redactor = redactor_for(os.environ, options.cwd)
+        self.decided = ContainedPath(user_dirs().data, f"approvals/{conversation.id}.jsonl")
+        """Where decisions about its calls are recorded, by the user and by rules."""
         self._memories = LazyMemories(memory_access(options, conversation, self._redactor))
         self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
@@ -341,6 +344,11 @@ class Session:
 
     def _approval_decided(self, approval: ApprovalOutcome) -> None:
         approval_logger(self._reporter)(approval)
+        record = JournalFile(self.decided, clock=SystemClock(), fields={}, redactor=self._redactor)
+        try:
+            record.note("approval", **msgspec.structs.asdict(approval))
+        except OSError as error:
+            self._tell_user(f"a decision was not recorded in {self.decided}: {error.strerror}")
         if approval.decision == "deny":
             self.denials.append({"tool": approval.tool, "args": json.loads(approval.args), "reason": approval.reason})
 

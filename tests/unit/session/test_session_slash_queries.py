@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec import structs
 
 from fakes import ECHO
 from scaffold.agent.context.window_use import WindowPart, WindowUse
@@ -164,6 +165,10 @@ def test_tools_are_listed_with_their_permission():
     assert "file_write: denied  echo" in answer(
         ShowTools(), tools=(ECHO,), rules=RuleSet(categories={"file_write": "deny"})
     )
+    assert "file_write: allowed in this folder  echo" in answer(ShowTools(), tools=(ECHO,), mode="accept-edits")
+    assert "In mode plan nothing runs that changes something." in answer(ShowTools(), tools=(ECHO,), mode="plan")
+    confined = structs.replace(ECHO, category="python", sandboxed=True)
+    assert answer(ShowTools(), tools=(confined,)).startswith("python: allowed  echo")
 
 
 def test_conversations_are_listed_with_their_titles():

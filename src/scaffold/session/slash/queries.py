@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import assert_never, get_args
 
 from msgspec import Struct
@@ -19,7 +20,9 @@ from scaffold.core.tool import Tool
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.thinking import ThinkingForm
+from scaffold.policy.permission.call_decision import ACCEPT_EDITS, READ_ONLY_MODES
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.rule.tool_rules import EDITS
 from scaffold.session.model_catalog import ModelOffer
 from scaffold.session.slash.syntax import (
     COMMANDS,
@@ -106,6 +109,8 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     spending: UsageSummary = UsageSummary(total=Usage())
     tools: Sequence[Tool] = ()
     rules: RuleSet = RuleSet()
+    decided: Path | None = None
+    """Where decisions about its calls are recorded; None without a session."""
     window: WindowUse = WindowUse((), None)
     """What fills the model's window in the next request."""
     now: datetime
@@ -132,7 +137,7 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
         case ShowCost():
             return cost_report(info.spending, info.width)
         case ShowTools():
-            return tool_listing(info.tools, info.rules, info.width)
+            return tool_listing(info)
         case ShowContext():
             return window_report(info.window, info.width)
         case _:
@@ -268,23 +273,34 @@ def conversation_listing(found: Sequence[StoredConversation], current: str, *, n
     return "\n".join([*lines, "Resume one: `/resume ID`, or `ralph --resume ID`."])
 
 
-def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
+def tool_listing(info: ConversationInfo) -> str:
     """Return the tools by category, each with the default decision: what no rule matches is decided so."""
-    categories = dict.fromkeys(tool.category for tool in tools)
-    decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
+    decided: dict[str, list[Tool]] = {}
+    for tool in info.tools:
+        decided.setdefault(f"{tool.category}: {_default_decision(tool, info)}", []).append(tool)
     rows = []
-    for each in categories:
-        names, families = list[str](), Counter[str]()
-        for tool in (tool for tool in tools if tool.category == each):
-            # MCP servers may offer hundreds of tools: their families are counted instead of listed.
-            if tool.group is None or not tool.group.family:
-                names.append(tool.name)
-            else:
-                families[tool.group.family] += 1
+    for decision, tools in decided.items():
+        # MCP servers may offer hundreds of tools: their families are counted instead of listed.
+        families = Counter(tool.group.family for tool in tools if tool.group and tool.group.family)
+        names = [tool.name for tool in tools if not (tool.group and tool.group.family)]
         names += (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
-        rows.append((f"{each}: {decisions[rules.decision_for(each)]}", ", ".join(names)))
-    allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
-    return "\n".join([*two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
+        rows.append((decision, ", ".join(names)))
+    more = [f"allowed by rule: {rule}" for rule in info.rules.allow]
+    if info.mode in READ_ONLY_MODES:
+        more.append(f"In mode {info.mode} nothing runs that changes something.")
+    more.append("Protected files are never written.")
+    if info.decided is not None and info.decided.exists():
+        more += wrapped_lines(f"What was decided so far is recorded in {info.decided}", info.width)
+    return "\n".join([*two_columns(rows, info.width, indent=""), *more])
+
+
+def _default_decision(tool: Tool, info: ConversationInfo) -> str:
+    decision = info.rules.decision_for(tool.category, confined=tool.sandboxed)
+    if decision == "ask" and info.rules.yolo:
+        return "allowed (--yolo)"
+    if decision == "ask" and info.mode == ACCEPT_EDITS and tool.category == EDITS:
+        return "allowed in this folder"
+    return {"allow": "allowed", "ask": "asks you", "deny": "denied"}[decision]
 
 
 def window_report(use: WindowUse, width: int) -> str:
