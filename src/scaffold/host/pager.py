@@ -1,12 +1,18 @@
 """A program that shows long output a screen at a time, such as less."""
 
 import contextlib
+import os
+import re
 import shutil
 import signal
 import subprocess  # noqa: TID251 - `host` starts processes
+import sys
+import termios
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,6 +23,9 @@ CANDIDATES = ("less", "more")
 DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 """Options that show colors, leave the screen as it was, and end at once if all fits; the user's own come first."""
 SHELL = "/bin/sh"
+PLAIN_COMMAND = re.compile(r"(?!(exec|command|eval) )[\w./+-]+( +[\w./+:,=@%-]+)*")
+"""A program and its arguments, without anything that a shell would interpret."""
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 NOT_RUN = frozenset({126, 127})
 """Exit codes of a shell that could not run the program."""
 
@@ -51,9 +60,29 @@ class Pager:
 
     def __init__(self, pager: PagerCommand) -> None:
         """Start it; raises OSError."""
-        argv = [SHELL, "-c", pager.command]
+        self._terminal: list[Any] | None = None
+        with contextlib.suppress(termios.error, OSError, ValueError):
+            self._terminal = termios.tcgetattr(sys.__stdout__.fileno()) if sys.__stdout__ else None
+        # Without a shell in between, which would not pass a signal on.
+        direct = "exec " if PLAIN_COMMAND.fullmatch(pager.command) else ""
+        argv = [SHELL, "-c", f"{direct}{pager.command}"]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=pager.environ, text=False)
         self._is_open = True
+        self._ended_by: int | None = None
+        # These would end us and leave the pager behind; elsewhere than in the main thread the caller stops it.
+        is_main = threading.current_thread() is threading.main_thread()
+        ours = [each for each in END_SIGNALS if is_main and signal.getsignal(each) == signal.SIG_DFL]
+        for each in ours:
+            signal.signal(each, self._end_with)
+        self._caught = tuple(ours)
+
+    def stop(self) -> None:
+        """Let it end at once; `wait` returns then."""
+        self._process.terminate()
+
+    def _end_with(self, number: int, _: FrameType | None) -> None:
+        self._ended_by = number
+        self.stop()
 
     def write(self, text: bytes) -> bool:
         """Hand text on; return False if the pager did not take all of it, because it has ended."""
@@ -80,3 +109,14 @@ class Pager:
         finally:
             if before is not None:
                 signal.signal(signal.SIGINT, before)
+            for each in self._caught:
+                signal.signal(each, signal.SIG_DFL)
+            self._restore_terminal()
+            if self._ended_by is not None:
+                os.kill(os.getpid(), self._ended_by)
+
+    def _restore_terminal(self) -> None:
+        # A pager that was killed leaves it without echo.
+        if self._terminal is not None and sys.__stdout__ and self._process.returncode != 0:
+            with contextlib.suppress(termios.error, OSError, ValueError):
+                termios.tcsetattr(sys.__stdout__.fileno(), termios.TCSADRAIN, self._terminal)

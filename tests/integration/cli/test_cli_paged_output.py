@@ -1,13 +1,17 @@
 """Long output for a real pager: what it does not take appears on the terminal."""
 
 import os
+import signal
+import subprocess  # noqa: TID251 - a command is ended from outside
 import sys
+import textwrap
 
 import click
 import pytest
 
 from scaffold.cli.render.terminal.paged_output import MAX_KEPT, paged
 from scaffold.host.pager import find_pager
+from support.scenario import wait_until
 
 LONG, VERY_LONG = 1_000, 30_000
 MISSING = "a-program-that-is-missing"
@@ -78,3 +82,25 @@ def test_a_pager_inside_the_checkout_is_not_run(tmp_path, pager):
     assert found is None or found.environ["PATH"] == "/usr/bin:/bin"
     assert find_pager({"PATH": str(fake.parent)}, folder) is None
     assert find_pager({"PATH": str(fake.parent)}, tmp_path / "other").command == "less"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_command_ends_its_pager(tmp_path, number):
+    """SC-19: a pager that is left behind would share the terminal with the shell."""
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid\nexec sleep 600\n")
+    pager.chmod(0o755)
+    program = """
+        import sys
+        from scaffold.cli.render.terminal.paged_output import paged
+        with paged(sys.stdout):
+            print("x\\n" * 1_000)
+    """
+    environ = {**os.environ, "PAGER": f"{pager} -R", "GIT_PAGER": f"{pager} -R"}
+    argv = [sys.executable, "-c", textwrap.dedent(program)]
+    command = subprocess.Popen(argv, env=environ, cwd=tmp_path.parent, stdout=subprocess.DEVNULL)
+    assert wait_until((tmp_path / "pid").exists)
+    command.send_signal(number)
+    assert command.wait(30) == -number
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

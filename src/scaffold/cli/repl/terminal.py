@@ -238,7 +238,7 @@ class PromptTerminal:
         if rows_of(text, size.columns) < size.rows:
             self.show(f"\n{text}")
         else:
-            await self.in_place_of_line(lambda: asyncio.to_thread(show_paged, sys.stdout, text))
+            await self.in_place_of_line(lambda: show_paged(sys.stdout, text))
 
     async def in_place_of_line(self, use: Callable[[], Awaitable[Result]]) -> Result:
         """Let another use the terminal in place of the input line; what is shown meanwhile follows."""

@@ -1,5 +1,6 @@
 """Long output of a command, shown by the user's pager."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -31,11 +32,21 @@ def paged(out: TextIO) -> Iterator[None]:
         output.end()
 
 
-def show_paged(out: TextIO, text: str) -> None:
-    """Show a text with the user's pager, or without one if there is none."""
+async def show_paged(out: TextIO, text: str) -> None:
+    """Show a text with the user's pager, or without one if there is none; a cancellation ends the pager."""
     output = PagedOutput(out)
-    output.take(f"{text}\n")
-    output.end()
+
+    def show() -> None:
+        output.take(f"{text}\n")
+        output.end()
+
+    showing = asyncio.create_task(asyncio.to_thread(show))
+    try:
+        await asyncio.shield(showing)
+    except asyncio.CancelledError:
+        output.stop()
+        await showing
+        raise
 
 
 def rows_of(text: str, columns: int) -> int:
@@ -78,6 +89,11 @@ class PagedOutput(TerminalStream):
         """Show what is held back, or wait until the user quits the pager."""
         if self._pager is None or not self._pager.wait():
             self._show_plainly()
+
+    def stop(self) -> None:
+        """End the pager: nobody will quit it."""
+        if self._pager is not None:
+            self._pager.stop()
 
     def _start_pager(self) -> None:
         with suppress(OSError):
