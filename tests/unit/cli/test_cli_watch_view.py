@@ -111,13 +111,15 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
     assert lines[-1].startswith(f"▶ {clip_middle('rate-limiting-of-the-endpoint-19#1', 26)} executing")
 
 
-def test_a_narrow_screen_shortens_names_before_it_loses_the_age():
-    """BX-12: the age of the last activity is shown at 40 columns, too; the cost where it fits."""
-    rows = {width: frame_lines(run_view(worker(3)), width, 24)[-1] for width in (40, 50)}
+def test_on_a_narrow_screen_an_agent_has_two_lines_if_there_is_room():
+    """BX-12, SC-19: its activity can be read at 40 columns; else the age of the last activity is what stays."""
+    rows = {width: frame_lines(run_view(worker(3)), width, 24)[-2:] for width in (40, 20)}
     assert rows == {
-        40: "▶ endp…-3#1 executing shell: p… 12 s ago",
-        50: "▶ endpoint-3#1 executing shell: py… 12 s ago $0.12",
+        40: [f"▶ endpoint-3#1{' ' * 11} 12 s ago $0.12", "  executing shell: python -m pytest -q …"],
+        20: ["▶ endp…-3#1 12 s ago", "  executing shell: …"],
     }
+    crowded = frame_lines(run_view(*map(worker, range(4))), 40, 9)
+    assert crowded[-1] == "▶ endp…-3#1 executing shell: p… 12 s ago"
 
 
 def test_the_reason_for_waiting_comes_before_the_last_activity():
@@ -142,10 +144,12 @@ def test_a_running_check_shows_how_long_it_takes_and_took():
         100: f"▶ endpoint-1#1 verifying test: python -m pytest -q tests{' ' * 14} 2 m 05 s, last 1 m 10 s $0.12",
         80: "▶ endpoint-1#1 verifying test: python -m pytest -… 2 m 05 s, last 1 m 10 s $0.12",
         60: "▶ endpoint-1#1 verifying test: pyth… 2 m 05 s, last 1 m 10 s",
-        50: "▶ endpoint-1#1 verifying test: pyth… 2 m, last 1 m",
-        40: "▶ endpoint-1#1 verifying test: pyth… 2 m",
     }
     assert {width: frame_lines(run_view(proving()), width, 24)[-1] for width in table} == table
+    assert frame_lines(run_view(proving()), 40, 24)[-2:] == [
+        "▶ endpoint-1#1   2 m 05 s, last 1 m 10 s",
+        "  verifying test: python -m pytest -q t…",
+    ]
 
 
 def test_a_check_that_never_ended_here_shows_no_earlier_duration():

@@ -22,6 +22,8 @@ PHASE_CELLS = 10
 MIN_CELLS = 9
 """The fewest columns for an agent's activity; its cost and its times are shortened before."""
 MARK_CELLS = 2
+NARROW_CELLS = 60
+"""On a narrower terminal an agent has two lines if there is room, so that its activity can be read."""
 SECOND = timedelta(seconds=1)
 LANDING = "landing"
 
@@ -40,12 +42,17 @@ class _Columns(Struct, frozen=True):
     show_time: FormatTime
 
 
-def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[str]:
-    """Return a line for each row; without a limit of the width nothing is cut, and there are no columns."""
+def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout, *, most_lines: int | None = None) -> list[str]:
+    """Return a line for each row, or two on a narrow terminal if that makes at most `most_lines`, None for any number.
+
+    Without a limit of the width nothing is cut, and there are no columns.
+    """
     if not layout.is_limited:
         parts = ((r.label, _phase_label(r), r.doing, _time_in_full(r, now), _cost_text(r)) for r in rows)
         texts = (printable("  ".join(filter(None, each))) for each in parts)
         return [f"{_row_mark(row)} {text}" for row, text in zip(rows, texts, strict=True)]
+    if layout.columns < NARROW_CELLS and (most_lines is None or 2 * len(rows) <= most_lines):
+        return [line for row in rows for line in _two_lines(row, now, layout)]
     columns = _fit_columns(rows, now, layout.columns)
     lines = []
     for row in rows:
@@ -55,6 +62,29 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[s
         cost = f" {_cost_text(row):>{columns.cost}}" if columns.cost else ""
         lines.append(f"{_row_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}")
     return lines
+
+
+def _two_lines(row: AgentRow, now: datetime, layout: Layout) -> Sequence[str]:
+    name, width, full = name_text(row), layout.columns - MARK_CELLS - 1, _time_in_full(row, now)
+    ends = (f"{full} {_cost_text(row)}".rstrip(), full, _time_text(row, now, short, with_last=False))
+    end = next((each for each in ends if cell_len(printable(name)) + len(each) <= width), ends[-1])
+    first = pad(clip_middle(name, width - len(end)), width - len(end))
+    return f"{_row_mark(row)} {first} {end}", f"  {layout.cut(f'{_phase_label(row)} {doing_text(row)}', MARK_CELLS)}"
+
+
+def doing_text(row: AgentRow) -> str:
+    """Return the agent's current command; else what it waits for, and its last activity."""
+    if row.activity is not None:
+        return row.activity.work.text
+    act = row.last_activity.text if row.last_activity is not None else ""
+    return f"waits for {row.waits_on}{f'; {act}' if act else ''}" if row.waits_on else act
+
+
+def name_text(row: AgentRow) -> str:
+    """Return the agent's name: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
+    if row.role == ORCHESTRATOR:
+        return "run"
+    return f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
 
 
 def row_subject(row: AgentRow) -> str:

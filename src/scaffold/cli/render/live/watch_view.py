@@ -34,7 +34,8 @@ def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list
     if (more := len(view.goals) - MAX_GOALS) > 0:
         goals += layout.wrap("    ", f"and {count_of(more, 'more goal')}: `scaffold goals`")
     head = [title, *goals, *told, ""]
-    rows = row_lines(view.active_agents, view.at, layout) or _idle_lines(view, layout)
+    room = None if height is None else height - len(head)
+    rows = row_lines(view.active_agents, view.at, layout, most_lines=room) or _idle_lines(view, layout)
     if height is None:
         return [*head, *rows]
     if len(head) + len(rows) > height:
@@ -57,10 +58,8 @@ def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
     below = [*_wait_lines(view, layout), *layout.wrap("  ", text)]
     if len(below) >= height:
         below = below[-1:]
-    return [
-        *_truncate_lines(row_lines(view.active_agents, view.at, layout), width, max(1, height - len(below))),
-        *below,
-    ]
+    room = max(1, height - len(below))
+    return [*_truncate_lines(row_lines(view.active_agents, view.at, layout, most_lines=room), width, room), *below]
 
 
 def _count_done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
