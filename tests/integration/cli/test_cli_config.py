@@ -366,3 +366,17 @@ def test_a_value_that_its_file_may_not_hold_or_that_fits_nothing_is_not_written(
     assert not file.exists()
     assert (tmp_path / "elsewhere.yaml").read_text() == "# theirs\n"
     assert not (repository / ".scaffold").exists()
+
+
+def test_names_of_plugins_and_servers_that_are_not_there_are_said(home, scaffold):
+    """AL-28: a slip would show only once a run misses the tools; the value is set, for what is added later."""
+    folder = user_config_file().parent
+    (folder / "plugins").mkdir(parents=True)
+    (folder / "plugins" / "lint.py").write_text("#!/bin/sh\n")
+    (folder / "plugins" / "lint.py").chmod(0o755)
+    (folder / "mcp.json").write_text('{"mcpServers": {"docs": {"command": "true"}}}')
+    for key, name in (("plugins.workers", "lint.py"), ("mcp.workers", "docs")):
+        assert "names what is not there" not in scaffold("config", key, name).err
+        answer = scaffold("config", key, f"{name}, lnit")
+        assert answer.code == 0
+        assert f"names what is not there: lnit (there is {name})" in " ".join(answer.err.split())

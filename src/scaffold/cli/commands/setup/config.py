@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import get_args
@@ -20,7 +21,11 @@ from scaffold.config.settings_file import parse_setting, read_settings
 from scaffold.config.trust_effects import format_setting
 from scaffold.config.written_settings import Place, change_file, effect_text, set_setting, unset_setting, written_file
 from scaffold.core.errors import UsageError
+from scaffold.core.printable_text import join_limited
 from scaffold.host.contained_path import ContainedPath
+from scaffold.host.startup import importing
+
+MAX_NAMES = 8
 
 
 @click.command()
@@ -94,7 +99,27 @@ def _change_setting(key: str | None, value: str | None, place: Place | None, *, 
     parsed = parse_value(key, value)
     path, after = set_setting(key, parsed, place, Path.cwd(), os.environ)
     print_text(effect_text(key, parsed, path, after), err=True)
+    known = _known_names(key)
+    if known is not None and (unknown := [name for name in after.texts(key) if name not in known]):
+        there = f"there is {join_limited(known, MAX_NAMES)}" if known else "there is none yet"
+        print_note(f"`{key}` names what is not there: {join_limited(unknown, MAX_NAMES)} ({there})")
     return after
+
+
+def _known_names(key: str) -> Sequence[str] | None:
+    """Return the plugins or MCP servers that a setting may name; None if it names neither."""
+    with importing():  # few settings name them
+        from scaffold.agent.extensions.access import plugins_folder
+        from scaffold.config.trusted_extensions import mcp_files
+        from scaffold.extensions.mcp.server_config import read_servers
+        from scaffold.extensions.plugins.loaded import plugin_files
+    if key in {"plugins.workers", "plugins.network"}:
+        return [file.name for file in plugin_files(plugins_folder(), me=os.getuid()).files]
+    if key != "mcp.workers":
+        return None
+    files = mcp_files(Path.cwd(), once=False, tell=print_note)
+    read = (read_servers(each.content, file=each.path, scope=each.scope) for each in files)
+    return [server.name for each in read for server in each.servers]
 
 
 def _print_purposes(key: str | None, *, as_json: bool) -> None:
