@@ -127,28 +127,28 @@ async def _open_and_execute(flags: RunFlags, work: RunInput, question: TierQuest
     # Otherwise the preview says it, and the run's first events.
     if found.notice and (flags.dry_run or flags.detach):
         tell(found.notice)
+    planned = flags.plan_path is not None or bool(work.plan.goals)
+    quick = not planned and not found.settings.tier().decompose
+    if quick:
+        require_requirements(work, flags)
+        work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
     if flags.dry_run:
-        return await _dry_run(found, flags, work)
+        return await _dry_run(found, flags, work, quick=quick)
     context = await open_context(create=True)
     with closing(context.store):
-        return await _plan_and_execute(context, found, flags, work, replans=replans)
+        planner = replans if planned else not quick
+        return await _plan_and_execute(context, found, flags, work, planner=planner)
 
 
 async def _plan_and_execute(
-    context: RunContext, found: SettingsInTier, flags: RunFlags, work: RunInput, *, replans: bool
+    context: RunContext, found: SettingsInTier, flags: RunFlags, work: RunInput, *, planner: bool
 ) -> int:
     if flags.pr:
         require_program(context, "gh", GH_FIX)  # before anything is spent
-    planned = flags.plan_path is not None or bool(work.plan.goals)
-    quick = not planned and not found.settings.tier().decompose
-    planner = replans if planned else not quick
     tell = note_printer(quiet=flags.quiet)
     chosen = await run_settings(context, found.settings, flags, planner=planner, notice=tell, choice=found.choice)
     if flags.write_back:
         chosen = await with_write_back(context, chosen, work, tell)
-    if quick:
-        require_requirements(work, flags)
-        work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
     base = (await starting_point(context.repository)).head
     contracts = [action.contract for action in work.plan.actions if action.contract]
     chosen = await agreed_settings(context, chosen, base, contracts, once=flags.trust_once)
@@ -224,13 +224,12 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     return await continue_run(context, run.id, flags)
 
 
-async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput) -> int:
+async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput, *, quick: bool) -> int:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     where = await checkout_status(repository)
     require_sandbox(sandbox_settings(found.settings), await detect_sandbox_level())
     tier, fixed = found.settings.tier(), found.settings.values["agents"].value is not None
-    plan = work.plan if work.plan.goals or tier.decompose else single_action_plan(work.request)
-    advice = advice_for(work.plan, tier.agents, run_limits(found.settings), fixed=fixed)
+    advice = None if quick else advice_for(work.plan, tier.agents, run_limits(found.settings), fixed=fixed)
     run = {
         "tier": tier.name,
         "tier_confidence": found.choice.confidence,
@@ -240,7 +239,7 @@ async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput) -> in
         "agents": advice.agents if advice else tier.agents,
         "agents_reason": advice.why if advice else None,
         "budget": found.settings.money("budget_usd"),
-        "budget_tokens": planned_tokens(found.settings, flags, plan),
+        "budget_tokens": planned_tokens(found.settings, flags, work.plan),
     }
     print_json({"run": run})
     return 0
