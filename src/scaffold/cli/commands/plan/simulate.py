@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
 from scaffold.cli.render.terminal.style import print_json
-from scaffold.cli.render.terminal.text_layout import Layout, layout_for
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.core.printable_text import count_of, printable
-from scaffold.plan.analysis.agent_count import advise_agent_count
+from scaffold.plan.analysis.agent_count import SEEDS, advise_agent_count
 from scaffold.plan.simulation.simulator import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulator import simulate as simulated
 from scaffold.views.text_format import fill, format_seconds
@@ -55,13 +55,18 @@ def simulate(file: str, *, agents: int | None, seed: int, failure_rate: float, a
     examined = check_plan_file(file)
     if examined.sound is None:
         return print_invalid(examined, as_json=as_json)
-    agents = agents or advise_agent_count(examined.sound).agents
+    advice = advise_agent_count(examined.sound)
+    agents = agents or advice.agents
     simulation = simulated(examined.sound, agents=agents, seed=seed, failure_rate=failure_rate)
     if as_json:
         print_json(simulation)
     else:
         layout = layout_for(sys.stdout)
         click.echo("\n".join((*_chart_lines(simulation, layout), *_summary_lines(simulation, layout))))
+        mean_s = next((each.makespan_s for each in advice.predictions if each.agents == agents), None)
+        if mean_s is not None and not failure_rate:
+            seeds = f"the mean of seeds {SEEDS[0]} to {SEEDS[-1]}, as `explain` shows"
+            print_text(f"{format_seconds(mean_s)} is {seeds}")
     return 0
 
 
