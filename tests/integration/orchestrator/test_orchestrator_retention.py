@@ -17,6 +17,7 @@ from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
 from scaffold.orchestrator.upkeep.run_cleanup import clean_up
 from scaffold.orchestrator.upkeep.state_removal import Purge
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
+from scaffold.run.failures.rescue_diff import write_failure_diffs
 from scaffold.run.ignored_archive import archive_folder
 from scaffold.worker.contract.checkout_files import ignore_projections
 from support.harness import UNSANDBOXED, act, goal
@@ -127,3 +128,18 @@ async def test_the_oldest_logs_go_first_where_all_are_too_large(harness, past):
         os.utime(logs / name, (at, at))
     assert "logs" in await cleaned(harness, 0)
     assert [(logs / name).exists() for name in names] == [True, False, False, True]
+
+
+async def test_the_patch_of_an_earlier_failure_is_replaced_if_the_process_of_a_later_one_was_killed(harness):
+    """DR-9: the file is there, but of the attempt before the retry; one of this attempt stays."""
+    ignore_projections(harness.context)
+    run = await harness.own(goal("g", act("bad", check="false")), attempts=1, iterations=1, **UNSANDBOXED)
+    await harness.work(run, "bad", "echo later > bad")
+    patch = harness.repo / ".scaffold" / "failures" / "g-bad.diff"
+    assert "+later" in patch.read_text()
+    began = harness.attempts(run, "bad")[0].started_at.timestamp()
+    for at, kept in ((began - 60, False), (began + 60, True)):
+        patch.write_text("+earlier")
+        os.utime(patch, (at, at))
+        await write_failure_diffs(harness.context, run)
+        assert ("+earlier" in patch.read_text()) is kept

@@ -20,7 +20,7 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId, *, anew:
 
     `failures/GOAL-ACTION.diff` if the action has failed with it, otherwise `restarts/GOAL-ACTION-ATTEMPT.diff`; of a
     story, `STORY-STEP`. Empty ones are written of a failure and a restart alone, and none if the checkout cannot be
-    written; `scaffold salvage` has the work nevertheless. A file that is there is replaced only if written `anew`.
+    written; `scaffold salvage` has the work nevertheless. A file of this attempt is replaced only if written `anew`.
     """
     attempt = context.store.attempts.get(attempt_id)
     action = context.store.actions.get(attempt.action_id) if attempt else None
@@ -35,7 +35,9 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId, *, anew:
     parent = context.store.actions.get(action.parent_id) if action.parent_id else None
     at_failure, otherwise = diff_names(journal_names(goal, action, parent), attempt.number)
     target = context.projections / (at_failure if failed else otherwise)
-    if not anew and target.is_file():
+    kept = None if anew else target.status()
+    # An older file is the patch of an earlier failure, before the action was retried.
+    if kept and attempt.started_at and kept.st_mtime >= attempt.started_at.timestamp():
         return
     with (
         contextlib.suppress(OSError, GitError),
