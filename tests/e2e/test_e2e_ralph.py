@@ -50,6 +50,17 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
 
 
 @pytest.mark.slow
+def test_edits_can_be_accepted_from_the_beginning(scenario):
+    """RA-13: `--accept-edits` allows what the mode allows, which leaves out what other programs obey, also by a link."""
+    (scenario.repo / "innocent.txt").symlink_to("Makefile")
+    model = replies(scenario, write("a.txt", "x"), write("innocent.txt", "x"), "over")
+    done = scenario.scaffold("ralph", "go", "--accept-edits", "--model", model, "--output-format", "json")
+    (denied,) = json.loads(done.stdout)["permission_denials"]
+    assert (scenario.repo / "a.txt").read_text() == "x"
+    assert "accepting edits does not cover Makefile" in denied["reason"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("ralph", "hi"), ("status",)])
 def test_a_missing_directory_is_reported_as_such(scenario, args):
     gone = scenario.home / "gone"

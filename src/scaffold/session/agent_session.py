@@ -242,6 +242,8 @@ class Session:
                 redactor=self._redactor,
             ),
         )
+        if self.options.accept_edits:
+            self.gate.accept_edits(accepts=True)
         if self._parent is None:
             await self.extensions.announce(SessionStarted("resume" if self.open_conversation.stored else "startup"))
 
@@ -401,6 +403,7 @@ class Session:
             self.options,
             rules=self.gate.rules,
             mode=self.modes.current,
+            accept_edits=False,
             effort=self.agent.effort,
             chosen_effort=None,
             mcp_socket=servers.socket if servers else None,

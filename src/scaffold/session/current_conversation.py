@@ -74,7 +74,8 @@ class CurrentConversation:
             # Only now is the new conversation this object's; an error before it closes the new one alone.
             previous, self._resources = self._resources, stack.pop_all()
         self.session = session
-        self.options = msgspec.structs.replace(self.options, mode=None)  # `--mode` is for the first one only
+        # `--mode` and `--accept-edits` are for the first one only.
+        self.options = msgspec.structs.replace(self.options, mode=None, accept_edits=False)
         self._opened(session)
         await previous.aclose()
 

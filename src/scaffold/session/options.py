@@ -30,6 +30,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Replaces the built-in base prompt."""
     mode: Mode | None = None
     """None for the conversation's own."""
+    accept_edits: bool = False
+    """Whether changes of files in its folder are allowed without a question, from the beginning."""
     effort: Effort = "auto"
     """The effort of the settings."""
     chosen_effort: Effort | None = None

@@ -93,6 +93,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     system_prompt_file: Path | None = None
     effort: str | None = None
     plain: bool = False
+    accept_edits: bool = False
 
 
 class RalphCommand(click.Command):
@@ -141,6 +142,7 @@ class RalphCommand(click.Command):
 )
 @click.option("--max-budget-usd", type=float, metavar="X", help="Start no request beyond this cost.")
 @click.option("--yolo", is_flag=True, help="Allow everything without asking; protected files stay protected.")
+@click.option("--accept-edits", is_flag=True, help="Change files in this folder without asking, in this session.")
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
 @click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="The sandbox of the agent's commands.")
@@ -325,6 +327,7 @@ def session_options(flags: RalphFlags, settings: Settings, stored: StoredConvers
         profiles=settings.profiles(),
         embedding=settings.text("models.embedding"),
         mode=None if flags.mode is None else parse_mode(flags.mode),
+        accept_edits=flags.accept_edits,
         subagents=SubagentLimits(
             most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")
         ),
