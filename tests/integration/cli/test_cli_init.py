@@ -190,6 +190,15 @@ def test_what_is_not_committed_is_shown_but_said_not_to_count(repository, scaffo
     assert scaffold("init", "--dry-run", "--json").json["commit"] == git(repository, "rev-parse", "HEAD").strip()
 
 
+def test_a_repository_without_a_commit_is_told_to_commit_first(tmp_path, scaffold, monkeypatch):
+    """AL-28: a run would end with that error."""
+    git(tmp_path, "init", "--quiet", "new")
+    monkeypatch.chdir(tmp_path / "new")
+    answer = scaffold("init", "--dry-run")
+    assert "there is no commit yet" in " ".join(answer.out.split())
+    assert "  git add -A && git commit" in answer.out.splitlines()[-3]
+
+
 def test_missing_programs_are_named_before_anything_is_asked(repository, scaffold, monkeypatch):
     """AL-28: instead of failing later."""
     lay_out(repository, {"package.json": '{"scripts": {"lint": "x"}}', "pnpm-lock.yaml": ""})

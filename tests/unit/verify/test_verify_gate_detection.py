@@ -127,7 +127,12 @@ def test_gates_of_node_projects():
                 "packages/api/a.test.js": "",
                 "packages/old/a.test.js": "",
             },
-            ["test, jest in packages/api: npm run test"],
+            [
+                "test, jest in packages/api: npm run test",
+                "build, exit in packages/api: npm run build",
+                "lint, findings in packages/api: npm run lint",
+                "typecheck, findings in packages/api: npm run type-check",
+            ],
         ),
         (
             {

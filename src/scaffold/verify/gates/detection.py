@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -180,10 +180,13 @@ def _merge_detections(kind: ProjectKind, projects: Sequence[tuple[Project, str]]
     sources: dict[str, str] = {}
     reasons: dict[str, Reason] = {}
     setup: dict[str, None] = {}
+    left_out: dict[str, Gate] = {}
     for project, folder in projects:
         for gate in project.gates:
             placed = structs.replace(gate, folder="/".join(filter(None, (folder, gate.folder))))
-            if placed.name not in gates:
+            if placed.name in gates:
+                left_out[placed.command] = placed
+            else:
                 gates[placed.name] = placed
                 tools |= {placed.name: project.tools[gate.name]} if gate.name in project.tools else {}
                 sources |= {placed.name: project.sources[gate.name]} if gate.name in project.sources else {}
@@ -200,8 +203,20 @@ def _merge_detections(kind: ProjectKind, projects: Sequence[tuple[Project, str]]
         scripts={name: runner for project, _ in reversed(projects) for name, runner in project.scripts.items()},
         sources=sources,
         reasons=reasons,
-        notes=tuple(note for project, _ in projects for note in project.notes),
+        notes=(
+            *(note for project, _ in projects for note in project.notes),
+            *_second_tests(gates.values(), left_out.values()),
+        ),
     )
+
+
+def _second_tests(kept: Collection[Gate], left_out: Collection[Gate]) -> Iterator[str]:
+    """Yield a note about the tests of a second language, which the first gate of that name keeps out."""
+    first = next((gate.command for gate in kept if gate.name == "test"), "")
+    if others := [each.command for each in left_out if each.name == "test" and each.command != first]:
+        both = shlex.quote(" && ".join((first, *others)))
+        named = ", ".join(f"`{each}`" for each in others)
+        yield f"the test gate is `{first}` and not {named}; for both: `scaffold config quality_gates.test {both}`"
 
 
 def _placed_reason(name: str, reason: Reason | None, folder: str) -> dict[str, Reason]:

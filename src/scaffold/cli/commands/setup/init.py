@@ -44,6 +44,7 @@ NOTES = ("NOTES.md", "HOW_TO_TEST.md", "FIRST_STEPS.md")
 """The first one that is not there yet is what the first plan writes."""
 ANOTHER_COMMAND = "another command, or `off`: `scaffold config quality_gates.KIND COMMAND`; set-up commands: `setup`"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
+NO_COMMIT = "there is no commit yet, and runs start from one: commit first"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
 NETWORK = "Set-up may use the network."
 NOTHING_RUN = "nothing was run: `scaffold init --yes` tries these commands once, in a sandbox and a temporary worktree"
@@ -154,6 +155,7 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
     click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found, trial)}")
     model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
     trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
+    trust += "" if found.head else "  git add -A && git commit        # a run starts from a commit\n"
     click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
 
 
@@ -164,6 +166,7 @@ async def _examine_repository() -> Examination:
     at_head = await detect_at_commit(repository.git, head) if head else None
     if at_head is None or not (at_head.gates or at_head.setup):
         found, notes = in_files, (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
+        notes = notes if head else (NO_COMMIT,)
     else:
         changes = (await repository.git(*CHANGES)).out
         differs = changes and (at_head.gates, at_head.setup) != (in_files.gates, in_files.setup)

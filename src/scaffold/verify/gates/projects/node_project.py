@@ -80,20 +80,23 @@ _LIFECYCLE = re.compile(r"(pre|post)(?P<script>.+)|prepare|version")
 
 
 def read_node(files: ProjectFiles) -> Project:
-    """Return the project in a folder with a package.json; for a workspace with a test gate for each package."""
+    """Return the project in a folder with a package.json; of a workspace, its packages' checks where it has none."""
     manifest = files.json(MANIFEST)
     named = str(manifest.get("packageManager", "")).partition("@")[0]  # such as `pnpm@9.1.0`
     lock, notes = _lock_file(files, named)
     packager = LOCK_FILES[lock] if lock else named if named in INSTALL_COMMANDS else "npm"
     top = _package_project(files, manifest, packager, "")
-    members = () if any(gate.kind == "test" for gate in top.gates) else _workspace_folders(files, manifest)
+    lacking = SCRIPT_NAMES.keys() - {gate.kind for gate in top.gates}
+    members = _workspace_folders(files, manifest) if lacking else ()
     parts = [
         _package_project(files.at(folder), files.at(folder).json(MANIFEST), packager, folder)
         for folder in members[:MAX_PACKAGES]
     ]
-    tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
+    # Only their own scripts: what a compiler says of one package may depend on builds of others.
+    own = (gate for part in parts for gate in part.gates if gate.command.startswith(f"{packager} run "))
+    added = [gate for gate in own if gate.kind in lacking]
     if (left_out := len(members) - MAX_PACKAGES) > 0:
-        notes = (*notes, f"no test gate for {count_of(left_out, 'more workspace package')}")
+        notes = (*notes, f"no checks of {count_of(left_out, 'more workspace package')}")
     needed = lock is not None or any(
         manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces")
     )
@@ -102,9 +105,9 @@ def read_node(files: ProjectFiles) -> Project:
     locked = Reason(lock, f"is the lock file of {packager}") if lock else requires
     reasons = {gate.name: part.reasons[gate.name] for part in parts for gate in part.gates}
     return Project(
-        gates=(*top.gates, *tests),
+        gates=(*top.gates, *added),
         setup=setup,
-        tools={**top.tools, **{gate.name: packager for gate in tests}},
+        tools={**top.tools, **{name: tool for part in parts for name, tool in part.tools.items()}},
         scripts=top.scripts,
         reasons={**reasons, **top.reasons, **dict.fromkeys(setup, locked)},
         notes=notes,
