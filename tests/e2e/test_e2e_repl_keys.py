@@ -298,3 +298,26 @@ def test_a_command_with_a_known_prefix_is_not_asked_about_again(scenario, termin
     screen.answer("n")
     text = screen.wait_for("^done")
     assert text.count("asks to use shell") == 2
+
+
+@pytest.mark.slow
+def test_a_question_that_has_moved_up_is_named_beside_its_answers(scenario, terminal):
+    """RA-11, RA-13: messages may push the question of a subagent off a small screen."""
+    calls = [{"name": "subagent", "args": {"task": f"{each} part"}} for each in ("left", "right")]
+    talk = [
+        ({"contains": "go", "turn": 1}, {"tool_calls": calls}),
+        ({"contains": "left part", "turn": 1}, {"tool_calls": [shell("touch out/left")]}),
+        ({"contains": "right part", "turn": 1}, {"tool_calls": [shell("touch out/right")]}),
+        ({}, {"text": "over"}),
+    ]
+    path = scenario.home / "talk.yaml"
+    replies = [{"when": {"role": "agent", **when}, **reply} for when, reply in talk]
+    path.write_text(yaml.safe_dump({"version": 1, "replies": replies}))
+    screen = terminal("--model", f"cassette:{path}", columns=60)
+    screen.wait_for("^↑0 ↓0 ")
+    screen.type_line("go")
+    for shown in ("^y yes to all 2", r"^a don't ask again   \(1 more\)|^y yes .*\(1 more\)"):
+        screen.wait_for(shown)
+        screen.wait_for(ARMED)
+        screen.send("y")
+    screen.wait_for(r"^\? sub-\d shell touch out/(left|right)   y yes")

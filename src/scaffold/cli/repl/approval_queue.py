@@ -21,7 +21,7 @@ from scaffold.views.lookalikes import mark_lookalikes
 
 MAX_SCOPE = 40
 """Characters of a rule in the row of answers; the question shows longer ones in full."""
-_GAP = "   "
+ANSWER_GAP = "   "
 """Between answers."""
 MAX_CHARACTERS = 20_000
 """Characters shown of a subject."""
@@ -187,23 +187,23 @@ def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
         rule = (queue.current.always or "").removeprefix(f"{EDITS}:")
         scope = mark_lookalikes(f"{rule} *" if queue.current.category == "shell" else rule).removeprefix("shell:")
         # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
-        is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
+        is_plain = scope.isprintable() and printable(scope) == scope and ANSWER_GAP not in scope
         named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
         choices.append(f"a don't ask again{named}")
     if "edits" in queue.offered:
         choices.append(f"{EDITS_KEY} accept all edits in this folder")
     if queue.waiting_count:
         choices.append(f"({queue.waiting_count} more)")
-    row = _GAP.join(choices)
+    row = ANSWER_GAP.join(choices)
     return row if queue.armed or by_line else f"… {row}"
 
 
 def wrap_choices(choices: str, width: int) -> str:
     """Return the answers in lines of at most `width` columns if possible, none of them broken."""
     lines: list[str] = []
-    for choice in choices.split(_GAP):
-        if lines and cell_len(lines[-1] + _GAP + choice) <= width:
-            lines[-1] += _GAP + choice
+    for choice in choices.split(ANSWER_GAP):
+        if lines and cell_len(lines[-1] + ANSWER_GAP + choice) <= width:
+            lines[-1] += ANSWER_GAP + choice
         else:
             lines.append(choice)
     return "\n".join(lines)

@@ -208,6 +208,11 @@ class Transcript:
         said = (text.replace("--model", "/model") for text in (what, fix))
         self._show_part("text", self._renderer.error(*said))
 
+    @property
+    def ends_with_question(self) -> bool:
+        """Whether a question is what was shown last."""
+        return self._last == "question"
+
     def question(self, drawn: str, change: LineDiff | str) -> None:
         """Show a question; the diff of its change is not shown again when the change is made."""
         self._proposed += [change] if isinstance(change, LineDiff) else []

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from rich.cells import cell_len
 
 from scaffold.agent.model_access import has_known_price
-from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
+from scaffold.cli.repl.approval_queue import ANSWER_GAP, ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, RETRY_KEY, InputQueue
@@ -19,11 +19,14 @@ from scaffold.llm.transport.live_context import Hurry
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.running_tools import RunningTools
+from scaffold.views.lookalikes import mark_lookalikes
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 8
 GAP = "  "
 SHORT_MODEL = 28
+MAX_SUBJECT = 34
+"""Columns of a question's subject beside its answers."""
 _SHOWN_ANSWERS = {
     "allow": "yes",
     "deny": "no",
@@ -179,8 +182,16 @@ class ReplView(Struct, kw_only=True):
         self.hurry.now()
 
     def choices(self, *, by_line: bool = False) -> str:
-        """Return the answers to the open question, as keys or as whole lines; empty if there is none."""
-        return answer_choices(self.questions, by_line=by_line) if self.questions.current else ""
+        """Return the answers to the open question, as keys or as whole lines; empty if there is none.
+
+        A question that has moved up, since something was shown below it, is named.
+        """
+        if (question := self.questions.current) is None:
+            return ""
+        moved = not by_line and not self.transcript.ends_with_question
+        about = mark_lookalikes(f"{question.agent} {question.tool} {question.subject}".strip())
+        named = f"? {clipped_line(about, MAX_SUBJECT)}{ANSWER_GAP}" if moved else ""
+        return named + answer_choices(self.questions, by_line=by_line)
 
     def answer(self, answer: ApprovalAnswer) -> None:
         """Answer the open question."""
