@@ -51,7 +51,7 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
 
 @pytest.mark.slow
 def test_edits_can_be_accepted_from_the_beginning(scenario):
-    """RA-13: `--accept-edits` allows what the mode allows, which leaves out what other programs obey, also by a link."""
+    """RA-13: `--accept-edits` allows what the mode does, so not what other programs obey, also by a link."""
     (scenario.repo / "innocent.txt").symlink_to("Makefile")
     model = replies(scenario, write("a.txt", "x"), write("innocent.txt", "x"), "over")
     done = scenario.scaffold("ralph", "go", "--accept-edits", "--model", model, "--output-format", "json")

@@ -161,7 +161,7 @@ def test_the_suggested_plan_is_sound(repository, scaffold, files):
     text = scaffold("init", "--json", "--dry-run").json["plan"]
     plan, warnings = read_plan(text, name="plan.yaml")
     assert plan.actions[0].files == ("HOW_TO_TEST.md",)
-    assert text.startswith("# Its command was not tried" if files else "version: 1")
+    assert text.startswith("# Not tried: " if files else "version: 1")
     assert (warnings, lint(plan).findings) == ((), ())
     commands = [check.command for check in plan.actions[0].contract.commands]
     assert commands == (["python3 -m pytest -q"] if files else [])

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -40,6 +41,8 @@ KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
 """Lists what differs from the commit; git does not enter submodules, whose configuration it would obey."""
 CONFIGURATION = PROJECT_FILES[0]
+COMMENT_COLUMNS = 38
+"""Of the comment in the first plan, without its mark."""
 NOTES = ("NOTES.md", "HOW_TO_TEST.md", "FIRST_STEPS.md")
 """The first one that is not there yet is what the first plan writes."""
 ANOTHER_COMMAND = "another command, or `off`: `scaffold config quality_gates.KIND COMMAND`; set-up commands: `setup`"
@@ -152,7 +155,7 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
         print_text(f"{path} was not written", err=True)
     else:
         print_text(f"{path} exists and was not changed; `--force` replaces it", err=True)
-    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found, trial)}")
+    click.echo(f"\nA first plan; save it as plan.yaml:\n\n{first_plan(found, trial)}")
     model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
     trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
     trust += "" if found.head else "  git add -A && git commit        # a run starts from a commit\n"
@@ -288,12 +291,14 @@ def first_plan(found: Examination, trial: Trial | None) -> str:
     if test and passes:
         text += f"          commands:\n            - command: {json.dumps(test)}\n              timeout_s: 600\n"
     if trial is None:
-        said = "Its command was not tried: `scaffold init --yes` does that."
+        said = "Not tried: `scaffold init --yes` does."
     elif passes:
         said = f"Its command was run once at {trial.commit[:8]}, before the work: {told}."
     else:
         said = f"Without the project's tests, which were run once at {trial.commit[:8]}: {told}."
-    return f"# {said}\n{text}" if test else text
+    # Narrow at every width, as it is copied, and compared with what a pipe has.
+    lines = textwrap.wrap(said, COMMENT_COLUMNS, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines) + text if test else text
 
 
 def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
