@@ -30,17 +30,22 @@ class JournalFile:
     """
 
     def __init__(
-        self, path: ContainedPath, *, clock: Clock, fields: Mapping[str, Any], redactor: Redactor | None = None
+        self,
+        path: ContainedPath,
+        *,
+        clock: Clock,
+        fields: Mapping[str, Any] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
-        self._path = path
+        self.path = path
         self.redactor = redactor or Redactor()
         self._clock = clock
-        self._fields = dict(fields)
+        self._fields = dict(fields or {})
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Append an entry in one write."""
         entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self.redactor.clean_all(fields)}
-        self._path.append(msgspec.json.encode(entry))
+        self.path.append(msgspec.json.encode(entry))
 
 
 def approval_logger(journal: Journal) -> ApprovalListener:
@@ -54,3 +59,26 @@ def approval_logger(journal: Journal) -> ApprovalListener:
         journal.note("approval", **fields)
 
     return tell
+
+
+class DecisionRecord:
+    """The decisions of an approval gate: told to a journal, and kept in a file of their own with all arguments."""
+
+    def __init__(self, journal: Journal, kept: JournalFile) -> None:
+        self._journal = journal
+        self._kept = kept
+        self.path = kept.path.path
+        """Of the file, which is made by the first decision."""
+        self.denials: list[Mapping[str, object]] = []
+        """Each denied call: its tool, arguments and the reason."""
+
+    def add(self, approval: ApprovalOutcome) -> None:
+        """Record a decision; one that cannot be kept is told to the journal."""
+        approval_logger(self._journal)(approval)
+        try:
+            self._kept.note("approval", **msgspec.structs.asdict(approval))
+        except OSError as error:
+            self._journal.note("notice", text=f"a decision was not recorded in {self.path}: {error.strerror}")
+        if approval.decision == "deny":
+            args = msgspec.json.decode(approval.args)
+            self.denials.append({"tool": approval.tool, "args": args, "reason": approval.reason})

@@ -1,10 +1,9 @@
 """A session of `ralph`: one agent with its model, tools, approval gate and budget, for one-shot calls and the REPL."""
 
 import asyncio
-import json
 import os
 import platform
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import msgspec
@@ -20,7 +19,7 @@ from scaffold.agent.extensions.port import (
     SessionStarted,
 )
 from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
-from scaffold.agent.journal import JournalFile, approval_logger
+from scaffold.agent.journal import DecisionRecord, JournalFile
 from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.repeated_calls import RepeatNotes
@@ -44,7 +43,7 @@ from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt, Delegation
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
@@ -103,6 +102,10 @@ class Session:
     ) -> None:
         self.options = options
         self.open_conversation = conversation
+        self._redactor = redactor_for(os.environ, options.cwd)
+        record = ContainedPath(user_dirs().data, f"approvals/{conversation.id}.jsonl")
+        self.decisions = DecisionRecord(reporter, JournalFile(record, clock=SystemClock(), redactor=self._redactor))
+        """What the user and the rules decided about its calls, those of subagents included."""
         self._seen = seen = stored_seen_files(conversation)
         history = ConversationHistory(conversation.store, conversation.id, conversation.owner, seen=seen.take_changes)
         self.usage_counter = UsageCounter(history, conversation.model)
@@ -111,23 +114,18 @@ class Session:
             options.rules,
             workspace=WorkspacePaths.on_disk(options.cwd, options.home, options.hook_scripts),
             clock=SystemClock(),
-            tell=self._approval_decided,
+            tell=self.decisions.add,
             shell=load_shell_policy,
             approver=Delegation(parent.ask_parent) if parent else ask,
             mode=lambda: self.modes.current,
         )
         self.modes.gate = self.gate
-        self.denials: list[Mapping[str, object]] = []
-        """Each denied call of the session and its subagents: its tool, arguments and the reason."""
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
         self._opened = SessionExtensions(options)
         self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
         """What its tools changed."""
-        self._redactor = redactor_for(os.environ, options.cwd)
-        self.decided = ContainedPath(user_dirs().data, f"approvals/{conversation.id}.jsonl")
-        """Where decisions about its calls are recorded, by the user and by rules."""
         self._memories = LazyMemories(memory_access(options, conversation, self._redactor))
         self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
@@ -343,16 +341,6 @@ class Session:
         # What hooks add, and what was piped in beside a message, is for the model.
         parts = (*attached.parts, Text(self._redactor.clean(material), "note" if words.strip() else ""))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
-
-    def _approval_decided(self, approval: ApprovalOutcome) -> None:
-        approval_logger(self._reporter)(approval)
-        record = JournalFile(self.decided, clock=SystemClock(), fields={}, redactor=self._redactor)
-        try:
-            record.note("approval", **msgspec.structs.asdict(approval))
-        except OSError as error:
-            self._tell_user(f"a decision was not recorded in {self.decided}: {error.strerror}")
-        if approval.decision == "deny":
-            self.denials.append({"tool": approval.tool, "args": json.loads(approval.args), "reason": approval.reason})
 
     def _tell_user(self, text: str) -> None:
         self._reporter.note("notice", text=text)

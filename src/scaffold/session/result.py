@@ -68,7 +68,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     """As `stop_reason` returns it, `end`, `refused` or `interrupted`."""
     error: str | None = None
     denials: Sequence[Mapping[str, object]] = ()
-    """As `Session.denials`."""
+    """As `DecisionRecord.denials`."""
 
 
 DONE = Ending()

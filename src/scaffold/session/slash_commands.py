@@ -270,7 +270,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
         ),
         tools=session.tools,
         rules=session.gate.rules,
-        decided=session.decided.path,
+        decided=session.decisions.path,
         window=session.agent.window_use(),
         now=SystemClock().now(),
         width=width,

@@ -65,11 +65,11 @@ async def run_oneshot(
         outcome = _OneshotOutcome("interrupted", f"interrupted: resume with `ralph --resume {conversation.id}`")
         raise
     finally:
-        if session is not None and session.denials:
-            by_tool = Counter(str(denial["tool"]) for denial in session.denials)
+        if session is not None and session.decisions.denials:
+            by_tool = Counter(str(denial["tool"]) for denial in session.decisions.denials)
             named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
             fix = "Allow what needs approval with `--allow`, `--allow-category` or `--yolo`."
-            print_text(f"denied: {count_of(len(session.denials), 'call')}: {named}. {fix}", err=True)
+            print_text(f"denied: {count_of(len(session.decisions.denials), 'call')}: {named}. {fix}", err=True)
         reporter.result(
             result_json(
                 session=conversation.id,
@@ -77,7 +77,9 @@ async def run_oneshot(
                 result=session.usage_counter.text if session else "",
                 usage=session.usage_counter.usage if session else Usage(),
                 others=session.peers.used if session else Usage(),
-                ending=Ending(stop=outcome.stop, error=outcome.error, denials=session.denials if session else ()),
+                ending=Ending(
+                    stop=outcome.stop, error=outcome.error, denials=session.decisions.denials if session else ()
+                ),
             )
         )
     return outcome.code
