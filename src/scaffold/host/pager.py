@@ -72,17 +72,18 @@ class Pager:
         # These would end us and leave the pager behind; elsewhere than in the main thread the caller stops it.
         is_main = threading.current_thread() is threading.main_thread()
         ours = [each for each in END_SIGNALS if is_main and signal.getsignal(each) == signal.SIG_DFL]
+
+        def end_both(number: int, _: FrameType | None) -> None:
+            self._ended_by = number
+            self.stop()
+
         for each in ours:
-            signal.signal(each, self._end_with)
+            signal.signal(each, end_both)
         self._caught = tuple(ours)
 
     def stop(self) -> None:
         """Let it end at once; `wait` returns then."""
         self._process.terminate()
-
-    def _end_with(self, number: int, _: FrameType | None) -> None:
-        self._ended_by = number
-        self.stop()
 
     def write(self, text: bytes) -> bool:
         """Hand text on; return False if the pager did not take all of it, because it has ended."""
