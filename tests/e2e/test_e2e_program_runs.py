@@ -76,20 +76,22 @@ def test_a_program_alone_plans_works_and_judges(programs):
 
 
 @pytest.mark.slow
-def test_a_run_whose_owner_is_killed_while_a_program_plans_is_planned_again(programs):
-    """AL-20, AL-24: the program and its server end with the owner, and nothing of a half plan is left."""
+def test_a_run_whose_owner_is_killed_while_a_program_plans_goes_on_in_its_conversation(programs):
+    """AL-20, AL-24: the program ends with the owner; what it had proposed is proposed again, but not asked for."""
     hangs = programs.home / ".claude" / "hangs"
-    write_steps(programs, [*greeting()[:1], {"do": "hang", "path": str(hangs)}])
+    goal, actions = greeting()
+    own = write_steps(programs, [goal, {"do": "hang", "path": str(hangs)}, actions, say("Two actions.")])
     owner = programs.start(programs.command("run", "greet the world", "--yes"))
     assert wait_until(lambda: hangs.exists() and hangs.read_text())
     owner.kill()
     owner.wait()
     assert wait_until(lambda: not programs.processes())
     assert programs.stored("SELECT name FROM goal") == []
-    write_steps(programs, [*greeting(), say("Two actions.")])
     programs.scaffold("resume", code=0)
     assert programs.landed_keys() == ["hello", "world"]
-    outcomes = programs.stored("SELECT outcome FROM planning_turn ORDER BY started_at")
-    assert outcomes == [("lost",), ("done",)]
+    assert programs.stored("SELECT outcome FROM planning_turn ORDER BY started_at") == [("lost",), ("done",)]
+    (session,) = {each for each, prompt in prompts(own) if "Plan the request" in prompt}
+    _, told = [prompt for each, prompt in prompts(own) if each == session]
+    assert "Go on with your task where you stopped" in told
     # What it had used is not forgotten, though it never said how much.
     assert programs.stored("SELECT sum(requests) FROM booking WHERE role = 'planner'") == [(2,)]

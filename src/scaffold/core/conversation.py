@@ -150,6 +150,8 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
     """The changes since then, for the agent; empty if nothing changed."""
     session: str = ""
     """The id by which a program, which keeps its conversation itself, continues it; empty if it has told none."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of our tools by such a program that propose changes of a plan: repeated, they propose the same again."""
     worktree: tuple[int, ...] = ()
     """Which folder its calls worked in: another one at that path has nothing of what they did."""
 

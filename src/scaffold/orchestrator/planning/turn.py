@@ -6,8 +6,10 @@ turn closes as lost.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -16,7 +18,7 @@ from scaffold.agent.io_port import AgentIO, do_nothing
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.repeated_calls import LoopDetected
-from scaffold.core.conversation import Caller, KeptTurn
+from scaffold.core.conversation import Caller, KeptTurn, Text, ToolCall, UserMessage
 from scaffold.core.errors import (
     BudgetExceeded,
     ModelAccessDenied,
@@ -30,7 +32,7 @@ from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, Plann
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.spending import Spender
-from scaffold.core.tool import Tool
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
@@ -42,7 +44,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
-from scaffold.worker.agent.agent_source import AgentSource, booked_as
+from scaffold.tools.read_cache import is_read_only
+from scaffold.worker.agent.agent_source import AgentProgram, AgentSource, booked_as
 from scaffold.worker.agent.role_agents import new_agent
 from scaffold.worker.agent.watchdog import TurnTaker
 
@@ -136,7 +139,13 @@ async def run_proposal_turn(
     """
     open_turn = _OpenTurn(context, run, request)
     proposals = DraftProposals(context.store, run)
-    agent = open_turn.agent(source, rules.tools(proposals))
+    tools = rules.tools(proposals)
+    if isinstance(source, AgentProgram):
+        await open_turn.repeat_calls(tools)
+        agent = open_turn.agent(source, [*map(open_turn.with_kept_calls, tools)], keep=open_turn.keep)
+    else:
+        # The replies of a model are stored one by one, and replayed.
+        open_turn.kept, agent = None, open_turn.agent(source, tools)
     return await open_turn.run_to_end(lambda: _propose_until_sound(open_turn, agent, proposals, rules))
 
 
@@ -190,6 +199,8 @@ class _OpenTurn:
             log_file=str(self._log),
             started_at=context.clock.now(),
         )
+        self._latest: KeptTurn | None = None
+        self._calls: tuple[ToolCall, ...] = ()
         self._scope = f"{run.id} {request.role} {self.turn.goal_id or ''} {self.turn.model}"
         with owner_transaction(context.store, run, durable=True):
             # A replaced supervisor that still lives finds its turn ended, and can store nothing: see `finish`.
@@ -206,10 +217,33 @@ class _OpenTurn:
 
     def keep(self, turn: KeptTurn) -> None:
         """Store how far the turn has come; StaleFence if another process has ended it."""
-        store = self.context.store
+        store, self._latest = self.context.store, turn
         with owner_transaction(store, self.run):
             store.turns.check(self.turn.id)
-            store.paid_replies.keep_turn(self._scope, turn)
+            store.paid_replies.keep_turn(self._scope, structs.replace(turn, calls=self._calls))
+
+    async def repeat_calls(self, tools: Sequence[Tool]) -> None:
+        """Propose again what was proposed before the turn was cut off, unless it was another turn of the same goal."""
+        prompt = UserMessage((Text(self._redactor.clean(self.request.prompt)),))
+        if self.kept is None or self.kept.messages[:1] != (prompt,):
+            self.kept = None
+            return
+        self._latest, self._calls = self.kept, self.kept.calls
+        for call, tool in product(self._calls, tools):
+            if call.name == tool.name:
+                await tool.run(call.args)
+
+    def with_kept_calls(self, tool: Tool) -> Tool:
+        """Return a tool whose calls are stored, as what they propose is lost with this process."""
+
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            output = await tool.run(args)
+            if not output.failed and self._latest is not None:
+                self._calls += (ToolCall("", tool.name, args),)
+                self.keep(self._latest)
+            return output
+
+        return tool if is_read_only(tool) else structs.replace(tool, run=run)
 
     def agent(
         self, source: AgentSource, tools: Sequence[Tool], *, keep: Callable[[KeptTurn], None] = do_nothing
@@ -323,7 +357,8 @@ class _OpenTurn:
 async def _propose_until_sound(
     open_turn: _OpenTurn, agent: TurnTaker, proposals: DraftProposals, rules: TurnRules
 ) -> PlanningResult:
-    message, findings = open_turn.request.prompt, tuple[Finding, ...]()
+    message: str | KeptTurn = open_turn.kept or open_turn.request.prompt
+    findings: tuple[Finding, ...] = ()
     for _ in range(MAX_ROUNDS):
         try:
             finish = await agent.turn(message)

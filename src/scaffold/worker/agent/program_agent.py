@@ -27,7 +27,7 @@ from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.workplace import Workplace
 
 CONTINUED = "Go on with your task where you stopped. What you had asked about may be decided by now: ask for it again."
-LOST = "Your earlier conversation cannot be continued; the work so far is in your files. This is what you were told:"
+LOST = "Your earlier conversation cannot be continued; what it has done so far is kept. This is what you were told:"
 
 
 def program_agent(
