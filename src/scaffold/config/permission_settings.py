@@ -12,14 +12,11 @@ from scaffold.core.run_settings import (
     SandboxMode,
     SandboxSettings,
 )
-from scaffold.host.sandbox.level import DetectedLevel, detect_level
+from scaffold.host.sandbox.level import LEVEL_CACHE, DetectedLevel, detect_level
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.rule.ruleset import RuleSet, parse_category, parse_decision
 from scaffold.policy.rule.tool_rules import parse_rule
-
-LEVEL_CACHE = "sandbox.json"
-"""The file with this machine's sandbox level, in the user's cache."""
 
 
 def permission_rules(

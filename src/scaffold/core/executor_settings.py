@@ -27,7 +27,8 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
     login_file: str = ""
     """The file in that folder that a login leaves; empty if none tells."""
     grants: tuple[str, ...] = ()
-    """Names in that folder with what it may do without a question. They are hidden from it: the questions are ours."""
+    """What in that folder lets it act without a question: the questions are ours. Names are hidden from it where the
+    sandbox can; `FILE:KEY.KEY` is a setting in JSON, `*` any key, which must be empty, as the file has others."""
     status: tuple[str, ...] = ()
     """Arguments of its own command that exits with 0 if it is logged in; empty if it has none."""
     login: str = ""

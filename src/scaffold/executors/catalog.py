@@ -16,6 +16,8 @@ ACP_PREFIX = "acp:"
 
 _GOOGLE = ("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com")
 _MODEL_PROVIDERS = ("api.anthropic.com", "api.openai.com", "openrouter.ai")
+_SETTINGS = ("settings.json:tools.allowed", "settings.json:allowedTools", "settings.json:mcpServers.*.trust")
+"""By which Gemini, and Qwen Code that was made from it, ask for less."""
 
 _KNOWN = (
     ProgramSpec(
@@ -55,7 +57,7 @@ _KNOWN = (
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         credentials="~/.gemini",
         login_file="oauth_creds.json",
-        grants=("policies",),
+        grants=("policies", *_SETTINGS, "settings.json:policyPaths", "settings.json:adminPolicyPaths"),
         login="gemini",
         hosts=_GOOGLE,
         minimum="0.61",
@@ -105,6 +107,7 @@ _KNOWN = (
         keys=("OPENAI_API_KEY", "DASHSCOPE_API_KEY"),
         credentials="~/.qwen",
         login_file="oauth_creds.json",
+        grants=(*_SETTINGS, "settings.json:permissions.allow", "settings.json:tools.autoAccept"),
         login="qwen",
         hosts=("chat.qwen.ai", "portal.qwen.ai", "dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"),
         minimum="0.24",

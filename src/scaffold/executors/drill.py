@@ -27,13 +27,14 @@ from scaffold.executors.port import (
     ReportedUsage,
     StartedTool,
 )
-from scaffold.executors.program_zone import ProgramPlace, program_command
+from scaffold.executors.program_zone import ProgramPlace, program_command, require_questions
 from scaffold.executors.turn import take_program_turn
 from scaffold.git.client.command_line import Git
 from scaffold.host.atomic_files import delete_folder_if_possible, write_atomic
 from scaffold.host.process.piped_process import PipedCommand
+from scaffold.host.sandbox.level import LEVEL_CACHE
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.command_sandbox import SandboxInputs, usable_level
 from scaffold.policy.sandbox_profile import build_sandbox_spec
 from scaffold.policy.secret.command_environment import command_environment
 
@@ -218,9 +219,12 @@ async def require_drilled(
     """Return the program that is installed, if its drill has gone well; a new version is drilled now.
 
     `root` is the repository: no program in it counts. `tell` is told before a drill, which costs something. Raises
-    UsageError if it is too old or its drill refuses it, EnvironmentNotReady if it is not installed.
+    UsageError if it is too old or its drill refuses it, EnvironmentNotReady if it is not installed, TrustError if the
+    user's settings for it let it act without a question.
     """
     program = await ask_version(spec, user_place(root, environ))
+    usable = await usable_level(sandbox, root, environ, cache=user_dirs().cache / LEVEL_CACHE)
+    require_questions(spec, environ, None if usable is None else usable.level)
     if program.is_old:
         raise UsageError(f"the executor {program.title} is older than {spec.minimum}", UPDATE)
     verdict = kept_verdict(program)
@@ -326,7 +330,7 @@ async def opened_scratch(
             searched=(root,),
             disposable=True,
         )
-        sandbox = await build_sandbox_spec(settings, inputs, environ, cache=dirs.cache / "sandbox.json")
+        sandbox = await build_sandbox_spec(settings, inputs, environ, cache=dirs.cache / LEVEL_CACHE)
         place = structs.replace(user_place(root, environ), sandbox=sandbox)
         async with program_command(spec, place) as command:
             yield _Scratch(spec, root, command), sandbox is not None

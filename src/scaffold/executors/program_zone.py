@@ -1,18 +1,21 @@
 """Where a program of others runs: its sandbox with a way to its provider, its own folder, and its environment."""
 
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from scaffold.core.errors import EnvironmentNotReady, TrustError
 from scaffold.core.executor_settings import ProgramSpec
 from scaffold.host.child_environment import path_outside
 from scaffold.host.process.piped_process import PipedCommand
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.verify.environment.setup_network import SetupNetwork, hosts_in, with_setup_network
@@ -26,6 +29,11 @@ OBEYED = (
     *("CLAUDE.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md", "SYSTEM.md", "copilot-instructions.md"),
 )
 """What programs run or obey in their folders: what a turn wrote there would act outside of any sandbox, later."""
+
+HOLDING: tuple[Level, ...] = ("bubblewrap", "seatbelt")
+"""Levels that hide and protect files in the program's folder. Landlock could only by letting nothing be renamed beside
+them, which is how logins are renewed."""
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class ProgramPlace(Struct, frozen=True, kw_only=True):
@@ -46,9 +54,10 @@ async def program_command(spec: ProgramSpec, place: ProgramPlace) -> AsyncIterat
     """Yield the command of a program, without the arguments of its protocol; its way to its provider ends with it.
 
     Its own commands are in the same zone: in its worktree, its folder, and the way to its provider. Raises
-    EnvironmentNotReady if it is not installed.
+    EnvironmentNotReady if it is not installed, TrustError if it may act without a question.
     """
     program = find_installed(spec, place)
+    require_questions(spec, place.user_environ, None if place.sandbox is None else place.sandbox.level)
     folder = credential_folder(spec, place.user_environ)
     environ = _program_environ(spec, place, folder)
     named = hosts_in("\n".join(environ[name] for name in spec.env if name in environ))
@@ -82,6 +91,35 @@ def credential_folder(spec: ProgramSpec, environ: Mapping[str, str]) -> Path | N
     return folder
 
 
+def standing_permissions(spec: ProgramSpec, environ: Mapping[str, str], level: Level | None) -> list[str]:
+    """Return what lets the program act without a question: files of the user's, and settings as `FILE: KEY`.
+
+    At this `level` of the sandbox; None: without one. What is hidden from it there does not count.
+    """
+    if (folder := credential_folder(spec, environ)) is None:
+        return []
+    found = []
+    for grant in spec.grants:
+        name, _, keys = grant.partition(":")
+        path = folder / name
+        if keys and path.is_file() and _has_setting(path, keys.split(".")):
+            found.append(f"{path}: {keys}")
+        elif not keys and level not in HOLDING and (any(path.iterdir()) if path.is_dir() else path.is_file()):
+            found.append(str(path))
+    return found
+
+
+def require_questions(spec: ProgramSpec, environ: Mapping[str, str], level: Level | None) -> None:
+    """Raise TrustError if the program may act without a question: see `standing_permissions`."""
+    if found := standing_permissions(spec, environ, level):
+        raise TrustError(f"{spec.name} would not ask about what is allowed in {', '.join(found)}", unasked_fix(spec))
+
+
+def unasked_fix(spec: ProgramSpec) -> str:
+    """Return what to do about standing permissions."""
+    return f"Remove it there, or log in to a folder of its own and name that in `executors.{spec.name}.credentials`."
+
+
 def payer(spec: ProgramSpec, environ: Mapping[str, str]) -> str:
     """Return the variable with the key by which turns are paid; empty: by the login of the program."""
     return next((name for name in spec.keys if name in spec.env and environ.get(name)), "")
@@ -102,9 +140,8 @@ def _program_sandbox(sandbox: SandboxSpec, spec: ProgramSpec, program: Path, fol
     zone = structs.replace(zone, readable=(*zone.readable, *shown), scratch=True)
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Landlock could hold these only by letting nothing be renamed beside them, which is how logins are renewed.
-        is_held = sandbox.level != "landlock"
-        grants = {folder / name for name in spec.grants if is_held}
+        is_held = sandbox.level in HOLDING
+        grants = {folder / name for name in spec.grants if is_held and ":" not in name}
         obeyed = {folder / name for name in OBEYED if is_held} - grants
         zone = structs.replace(
             zone,
@@ -114,6 +151,18 @@ def _program_sandbox(sandbox: SandboxSpec, spec: ProgramSpec, program: Path, fol
             protected=(*zone.protected, *_existing(obeyed)),
         )
     return structs.replace(sandbox, confinement=zone)
+
+
+def _has_setting(path: Path, keys: Sequence[str]) -> bool:
+    """Return whether a file of JSON with comments sets this; True if it cannot be read."""
+    try:
+        values: list[Any] = [msgspec.json.decode(_COMMENT.sub(r"\1", path.read_text("utf-8-sig")))]
+    except (OSError, ValueError):
+        return True
+    for key in keys:
+        objects = [value for value in values if isinstance(value, dict)]
+        values = [value for each in objects for name, value in each.items() if key in {"*", name}]
+    return any(values)
 
 
 def _existing(paths: Iterable[Path]) -> list[Path]:

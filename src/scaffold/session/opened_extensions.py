@@ -8,12 +8,12 @@ from scaffold.agent.extensions.access import connect_servers, hook_mode, open_ho
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
 from scaffold.agent.skills import kept_tools
-from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.config.trusted_extensions import USER_SCOPE, mcp_files
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.sandbox.confinement import CommandSandbox
+from scaffold.host.sandbox.level import LEVEL_CACHE
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import probe_level, require_agreement

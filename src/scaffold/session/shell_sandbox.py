@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import CommandSandbox, DeferredSandbox, SandboxSpec
+from scaffold.host.sandbox.level import LEVEL_CACHE
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import SandboxInputs, probe_level, usable_level, with_egress

@@ -97,6 +97,8 @@ def executor_text(executor: KnownExecutor) -> str:
     tried = "not drilled yet"
     if drilled is not None:
         tried = "drill passed" if drilled.verdict == "ok" else f"refused: {drilled.reason}"
+    if executor.unasked:
+        tried = f"refused: it would not ask about what is allowed in {', '.join(executor.unasked)}"
     return f"{program.version or 'of an unknown version'}{old}; {LOGINS[executor.login]}; {tried}; {program.path}"
 
 
@@ -110,6 +112,7 @@ def _executor_json(executor: KnownExecutor) -> dict[str, object]:
         "login": executor.login,
         "minimum": executor.spec.minimum,
         "old": program is not None and program.is_old,
+        "unasked": list(executor.unasked),
         "drill": drilled and structs.asdict(drilled),
     }
 

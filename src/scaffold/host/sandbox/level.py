@@ -22,6 +22,8 @@ from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 from scaffold.host.startup import importing
 
+LEVEL_CACHE = "sandbox.json"
+"""The file with this machine's sandbox level, in the user's cache."""
 PROBE_SCRIPT = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'
 """Succeeds if it can write inside and can neither read nor write next to it."""
 PROBE_TIMEOUT_S = 20.0

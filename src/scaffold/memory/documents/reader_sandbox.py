@@ -10,11 +10,9 @@ from msgspec import Struct
 
 from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
-from scaffold.host.sandbox.level import detect_level
+from scaffold.host.sandbox.level import LEVEL_CACHE, detect_level
 from scaffold.host.user_dirs import user_dirs
 
-LEVEL_CACHE = "sandbox.json"
-"""Where the level of this machine is noted, in the user's cache."""
 MEMORY_BYTES = 1 << 30
 
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import msgspec
 
-from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import TreeId
@@ -16,6 +15,7 @@ from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.core.proof.not_ready import ENVIRONMENT_NOT_READY
 from scaffold.git import commits
 from scaffold.host.contained_path import ContainedPath
+from scaffold.host.sandbox.level import LEVEL_CACHE
 from scaffold.landing.proving.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.command_sandbox import probe_level

@@ -18,6 +18,7 @@ from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.launch import temporary_variables
+from scaffold.host.sandbox.level import LEVEL_CACHE
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import SandboxInputs, probe_level, require_agreement, with_egress
 from scaffold.policy.sandbox_profile import build_sandbox_spec
@@ -78,7 +79,7 @@ async def open_checkout_sandbox(
         git=find_worktree(place.repository, root),
         disposable=True,
     )
-    cache = place.cache / "sandbox.json"
+    cache = place.cache / LEVEL_CACHE
     spec = await build_sandbox_spec(settings, inputs, place.environ, cache=cache)
     if spec is None:
         require_agreement(settings, await probe_level(root, place.environ, cache=cache))

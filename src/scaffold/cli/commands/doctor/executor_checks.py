@@ -12,6 +12,7 @@ from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.executors.drill import UPDATE
 from scaffold.executors.overview import KnownExecutor, known_executors
+from scaffold.executors.program_zone import unasked_fix
 
 
 async def check_executors() -> list[DoctorCheck]:
@@ -38,6 +39,8 @@ def _check_programs(found: list[KnownExecutor]) -> Iterator[DoctorCheck]:
             fix = f"Install `{each.spec.command[0]}`, or choose another: `scaffold executors` lists them."
         elif each.program.is_old:
             fix = UPDATE
+        elif each.chosen and each.unasked:
+            fix = unasked_fix(each.spec)
         elif each.chosen and each.login == "missing":
             fix = f"Log in: `{each.spec.login}`."
         elif each.chosen and each.drilled and each.drilled.verdict == "refused":
