@@ -41,6 +41,8 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
     """ACP: the mode in which it asks before it changes something; empty if it has no modes."""
     read_mode: str = ""
     """ACP: the mode in which it changes nothing."""
+    titles_commands: bool = False
+    """ACP: it tells the command that it asks about in the title of the question alone, whole."""
 
 
 NATIVE = "native"

@@ -4,7 +4,8 @@ They get no file system and no terminals from us: their files are those of the w
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any, Literal
 
@@ -67,8 +68,12 @@ _CHUNKS = {"agent_message_chunk": False, "agent_thought_chunk": True}
 class AcpProtocol:
     """Talks to an agent over ACP; an object serves one turn at a time."""
 
-    def __init__(self, edit_mode: str, read_mode: str) -> None:
-        """Take the program's names of its modes; empty ones if it has none, or is not known."""
+    def __init__(self, edit_mode: str, read_mode: str, *, titles_commands: bool = False) -> None:
+        """Take the program's names of its modes; empty ones if it has none, or is not known.
+
+        `titles_commands`: the title of a question about a command is the command.
+        """
+        self._titles_commands = titles_commands
         self._modes = {"edit": edit_mode, "read": read_mode or edit_mode}
         self._conversation: _AcpTurn | None = None
 
@@ -80,7 +85,8 @@ class AcpProtocol:
         """Send the prompt and follow the turn to its end."""
         # In the modes that only read, the tools of servers are forbidden as well; our zone forbids to write anyway.
         mode = "edit" if turn.server is not None else turn.mode
-        self._conversation = _AcpTurn(lines, turn, listener, self._modes[mode])
+        told = partial(_told_arguments, titles_commands=self._titles_commands)
+        self._conversation = _AcpTurn(lines, turn, listener, self._modes[mode], told)
         return await self._conversation.take_turn()
 
     async def interrupt(self, _lines: ProgramLines, /) -> None:
@@ -90,11 +96,19 @@ class AcpProtocol:
 
 
 class _AcpTurn:
-    def __init__(self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener, mode: str) -> None:
+    def __init__(
+        self,
+        lines: ProgramLines,
+        turn: ProgramTurn,
+        listener: TurnListener,
+        mode: str,
+        told_arguments: Callable[[Line], Mapping[str, Any]],
+    ) -> None:
         self._turn = turn
         self._listener = listener
         self._peer = JsonRpcPeer(lines, self)
         self._wanted_mode = mode
+        self._told_arguments = told_arguments
         self._session = self._text = self._model = self._broken = ""
         self._settings: dict[str, str] = {}
         self._can_resume = self._has_acted = False
@@ -293,7 +307,7 @@ class _AcpTurn:
             self._listener.hear(Noticed(f"denied `{_call_title(call)}`: it cannot be allowed for this one call"))
             self._denied.append(as_text(call.get("kind")) or "other")
             return False
-        for question in _questions_of(call):
+        for question in _questions_of(call, self._told_arguments):
             if not (await self._listener.permit(question)).allowed:
                 self._denied.append(question.tool)
                 return False
@@ -394,10 +408,9 @@ def _call_title(call: Line) -> str:
     return as_text(call.get("title")) or as_text(call.get("kind")) or "a tool without a name"
 
 
-def _questions_of(call: Line) -> list[PermissionQuestion]:
+def _questions_of(call: Line, told_arguments: Callable[[Line], Mapping[str, Any]]) -> list[PermissionQuestion]:
     category = CATEGORIES.get(as_text(call.get("kind")), "network")
-    # Some tell what they mean to do in the title alone: an answer must not hold for another call.
-    args = as_object(call.get("rawInput")) or {"title": _call_title(call)}
+    args = as_object(call.get("rawInput")) or told_arguments(call)
     diffs = {as_text(each.get("path")): each for each in as_list(call.get("content")) if each.get("type") == "diff"}
     named = [as_text(each.get("path")) for each in as_list(call.get("locations"))]
     every: list[Mapping[str, Any]] = [args]
@@ -423,12 +436,22 @@ def _questions_of(call: Line) -> list[PermissionQuestion]:
     ]
 
 
+def _told_arguments(call: Line, *, titles_commands: bool) -> Mapping[str, Any]:
+    """Return what a call without arguments tells of them elsewhere: an answer must not hold for another call."""
+    if titles_commands and call.get("kind") == "execute" and as_text(call.get("title")):
+        return {"command": call["title"]}
+    content = _content_text(call)
+    return {"title": _call_title(call)} | ({"content": content} if content else {})
+
+
+def _content_text(call: Line) -> str:
+    texts = (as_text(as_object(each.get("content")).get("text")) for each in as_list(call.get("content")))
+    return "\n".join(filter(None, texts))
+
+
 def _output_text(call: Line) -> str:
-    texts = [as_text(as_object(each.get("content")).get("text")) for each in as_list(call.get("content"))]
     output = call.get("rawOutput") or ""
-    return "\n".join(filter(None, texts)) or (
-        output if isinstance(output, str) else msgspec.json.encode(output).decode()
-    )
+    return _content_text(call) or (output if isinstance(output, str) else msgspec.json.encode(output).decode())
 
 
 def _usage_of(report: Line) -> Usage:

@@ -63,6 +63,7 @@ _KNOWN = (
         minimum="0.61",
         edit_mode="default",
         read_mode="plan",
+        titles_commands=True,
     ),
     ProgramSpec(
         name="copilot",
@@ -170,6 +171,6 @@ def protocol_of(spec: ProgramSpec) -> ProgramProtocol:
         case "codex":
             return CodexProtocol()
         case "acp":
-            return AcpProtocol(spec.edit_mode, spec.read_mode)
+            return AcpProtocol(spec.edit_mode, spec.read_mode, titles_commands=spec.titles_commands)
         case never:
             assert_never(never)

@@ -7,6 +7,7 @@ import pytest
 
 from scaffold.core.model import Usage
 from scaffold.executors.acp import AcpProtocol
+from scaffold.executors.catalog import known_programs, protocol_of
 from scaffold.executors.port import (
     EndedTool,
     Noticed,
@@ -109,12 +110,27 @@ async def test_a_tool_of_another_kind_counts_as_the_most_careful_category(play, 
 
 
 async def test_calls_without_arguments_differ_by_their_titles(play):
-    """BX-19: a permission holds for equal arguments, and gemini tells its commands in the title alone."""
+    """BX-19: a permission holds for equal arguments, and some tell their commands in the title alone."""
     calls = [EDIT | {"toolCallId": name, "kind": "execute", "title": name} for name in ("ls", "rm -r .")]
     stream = ask(calls[0], BOTH) + chosen("no") + ask(calls[1], BOTH, 1) + chosen("no", 1)
     answers = Answers()
     await play(known(), START + stream + DONE, answers)
     assert [question.args for question in answers.asked] == [{"title": "ls"}, {"title": "rm -r ."}]
+
+
+async def test_gemini_asks_about_its_very_command_and_the_arguments_of_a_server_s_tool(play):
+    """AL-24, BX-19: so a rule about commands decides on it, and the inbox shows what would run."""
+    shell = EDIT | {"kind": "execute", "title": "npm test"}
+    content = [{"type": "content", "content": {"type": "text", "text": '{"id": 7}'}}]
+    tool = EDIT | {"toolCallId": "call2", "kind": "other", "title": "remove (tasks)", "content": content}
+    stream = ask(shell, BOTH) + chosen("no") + ask(tool, BOTH, 1) + chosen("no", 1)
+    answers = Answers()
+    await play(protocol_of(known_programs["gemini"]), START + stream + DONE, answers)
+    asked = [(question.category, question.args) for question in answers.asked]
+    assert asked == [
+        ("shell", {"command": "npm test"}),
+        ("network", {"title": "remove (tasks)", "content": '{"id": 7}'}),
+    ]
 
 
 @pytest.mark.parametrize(
