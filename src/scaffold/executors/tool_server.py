@@ -63,7 +63,7 @@ async def offer_tools(
             port = int(listener.getsockname()[1])
             address.write_bytes(b"%d %b" % (port, token))
         async with asyncio.TaskGroup() as group:
-            offer = _OfferedTools(tools, answer, group, token)
+            offer = _ToolConnections(tools, answer, group, token)
             server = await asyncio.start_server(offer.accept, sock=listener)
             try:
                 command = (sys.executable, "-I", "-S", tool_relay.__file__, str(address))
@@ -92,7 +92,7 @@ def _with_way(sandbox: SandboxSpec | None, address: Path, port: int | None) -> S
     )
 
 
-class _OfferedTools:
+class _ToolConnections:
     """The connections of one turn's program; it may start its server more than once."""
 
     def __init__(self, tools: Sequence[Tool], answer: AnswerCall, group: asyncio.TaskGroup, token: bytes) -> None:

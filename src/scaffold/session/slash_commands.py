@@ -53,7 +53,6 @@ from scaffold.session.slash.syntax import (
     QuitSession,
     ReloadPlugins,
     Resume,
-    Review,
     SendPrompt,
     ServersVerb,
     ShowAgents,
@@ -67,6 +66,7 @@ from scaffold.session.slash.syntax import (
     ShowPlugins,
     ShowText,
     ShowTools,
+    StartReview,
     SwitchEffort,
     SwitchMode,
     SwitchModel,
@@ -110,7 +110,7 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
     match command:
         case InvalidCommand(what=what, fix=fix):
             raise UsageError(what, fix)
-        case SendPrompt() | Review():
+        case SendPrompt() | StartReview():
             raise UsageError(f"{command_line(command)} is a message to the agent", "Send it where an agent answers.")
         case Help() | ShowMode() | ShowEffort() | ShowGoals() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
             return SlashReply(answer_query(command, _conversation_info(command, target, width, commands)))

@@ -12,7 +12,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.file_history import FileHistory
 from scaffold.session.slash.prompt_commands import send_command
-from scaffold.session.slash.syntax import Review
+from scaffold.session.slash.syntax import StartReview
 from scaffold.session.working_tree import change_to_review
 
 AS_USER = ("-c", "user.name=U", "-c", "user.email=u@example.org")
@@ -104,10 +104,10 @@ async def test_a_review_is_one_turn_in_its_mode_without_secrets(home, git, tmp_p
     options = session_options(git.cwd, rules=RuleSet(yolo=True))
     with closing(open_user_store()) as store:
         async with opened_session(store, options, model) as session:
-            assert (await send_command(session, Review())).text == "no defects"
+            assert (await send_command(session, StartReview())).text == "no defects"
             assert session.modes.current == "default"
             with pytest.raises(Exception, match="no reply"):
-                await send_command(session, Review())
+                await send_command(session, StartReview())
             assert session.modes.current == "default"
             sent = str(session.open_conversation.conversation.kept)
         assert store.conversations.state(session.open_conversation.id).mode == "default"

@@ -14,7 +14,7 @@ from scaffold.core.printable_text import truncate_text
 from scaffold.core.tool import Tool
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
-from scaffold.session.slash.syntax import ALIASES, COMMANDS, AgentCommand, CommandSyntax, Review, SendPrompt
+from scaffold.session.slash.syntax import ALIASES, COMMANDS, AgentCommand, CommandSyntax, SendPrompt, StartReview
 from scaffold.session.working_tree import change_to_review
 
 _PARTS = re.compile(r"!`([^`\n]+)`")
@@ -91,7 +91,7 @@ async def send_command(
         )
 
 
-def _review_request(command: Review) -> str:
+def _review_request(command: StartReview) -> str:
     what = f"`{command.change}`" if command.change else "what is not committed"
     more = f" Look above all at this: {command.focus}" if command.focus else ""
     return (

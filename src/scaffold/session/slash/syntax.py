@@ -116,7 +116,7 @@ class ShowDiff(Struct, frozen=True, tag="show_diff"):
     view: DiffView = "session"
 
 
-class Review(Struct, frozen=True, tag="review"):
+class StartReview(Struct, frozen=True, tag="review"):
     """Let the agent review a change, in mode `review`."""
 
     change: str = ""
@@ -191,7 +191,7 @@ Command = (
     | ReloadPlugins
     | Export
     | ShowDiff
-    | Review
+    | StartReview
     | Undo
     | Compact
     | Clear
@@ -203,7 +203,7 @@ Command = (
 )
 
 
-AgentCommand = SendPrompt | Review
+AgentCommand = SendPrompt | StartReview
 """Commands that are a turn of the agent."""
 
 
@@ -392,7 +392,7 @@ COMMANDS = (
     CommandSyntax(
         "review",
         "let the agent review what is not committed, or a branch, a commit or a range; it changes nothing",
-        lambda words: Review(*words[0].split(maxsplit=1)),
+        lambda words: StartReview(*words[0].split(maxsplit=1)),
         words="[REVISION [FOCUS]]",
         in_oneshot=True,
         whole=True,

@@ -43,7 +43,7 @@ class PermissionQuery(Struct, frozen=True, kw_only=True):
     deny: Prefixes = ()
 
 
-class PermissionAnswer(Struct, frozen=True, kw_only=True):
+class ExplainedDecision(Struct, frozen=True, kw_only=True):
     """The decision about a tool call."""
 
     id: str | int | None
@@ -100,7 +100,7 @@ async def _judge_lines() -> None:
             print_json(await _answer_line(judge, line))
 
 
-async def _answer_line(judge: "_PermissionChecker", line: bytes) -> PermissionAnswer | InvalidQuery:
+async def _answer_line(judge: "_PermissionChecker", line: bytes) -> ExplainedDecision | InvalidQuery:
     found: object = None
     try:
         found = json.loads(line)
@@ -142,9 +142,9 @@ class _PermissionChecker:
         self._home = os.path.expanduser("~")  # noqa: PTH111 - an unknown home stays `~`
         self._rules: dict[str, RuleSet] = {}
 
-    async def answer(self, request: PermissionQuery) -> PermissionAnswer:
+    async def answer(self, request: PermissionQuery) -> ExplainedDecision:
         judged = await self._decide_query(request)
-        return PermissionAnswer(
+        return ExplainedDecision(
             id=_printable_escapes(request.id) if isinstance(request.id, str) else request.id,
             decision=judged.decision,
             reason=_printable_escapes(judged.reason),
