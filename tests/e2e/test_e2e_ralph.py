@@ -98,7 +98,9 @@ def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
 
 
 def test_without_a_task_it_says_so(scenario):
-    scenario.scaffold("ralph", code=64)
+    done = scenario.scaffold("ralph", code=64)
+    assert "no task" in done.stderr
+    assert done.stdout == ""
 
 
 @pytest.mark.slow

@@ -64,3 +64,4 @@ def test_a_repository_may_have_the_longest_possible_name(scenario):
     scenario.repo.rename(renamed)
     scenario.repo = renamed
     scenario.run("--yes", code=0)
+    assert scenario.landed_keys() == ["a"]

@@ -36,6 +36,14 @@ def test_a_file_is_no_task(tmp_path, monkeypatch):
     assert named == flags
 
 
-def test_what_is_no_file_is_no_file():
-    for task in ("no such file.md", "a" * 5000, "nul \0 inside", "."):
-        reject_file(task, "")
+def test_only_the_path_of_a_file_is_refused_as_one(tmp_path, monkeypatch):
+    """SC-19: a task may be anything else, also what no path can be."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Makefile").write_text("x")
+    refused = []
+    for task in ("no such file.md", "a" * 5000, "nul \0 inside", ".", "Makefile"):
+        try:
+            reject_file(task, "")
+        except UsageError:
+            refused.append(task)
+    assert refused == ["Makefile"]

@@ -60,4 +60,4 @@ def test_a_request_by_each_wire_is_answered_with_the_call_that_the_prompt_asks_f
             told = answer.read().decode()
 
     assert "sh mark.sh" in told
-    assert seen == [(len(data), True)]
+    assert seen == [(data, True)]

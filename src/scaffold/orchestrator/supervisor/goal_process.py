@@ -81,6 +81,7 @@ class _SupervisedGoals:
         self._changes = GoalChanges(context.store, run.id)
 
     async def run(self, report_error: Callable[[Exception], None]) -> int:
+        """Supervise until all goals are idle, and return the exit code; errors of a goal are reported."""
         goals = list(self._wakeups)
         fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
         tasks = [asyncio.create_task(self._supervise_goal(goal)) for goal in goals]
