@@ -61,6 +61,7 @@ _STOPS: Mapping[str, TurnFailure] = {
     "refusal": "model",
     "cancelled": "program",
 }
+TellArguments = Callable[[Line], Mapping[str, Any]]
 _CHUNKS = {"agent_message_chunk": False, "agent_thought_chunk": True}
 """Update with a piece of text -> whether the model thinks it."""
 
@@ -97,12 +98,7 @@ class AcpProtocol:
 
 class _AcpTurn:
     def __init__(
-        self,
-        lines: ProgramLines,
-        turn: ProgramTurn,
-        listener: TurnListener,
-        mode: str,
-        told_arguments: Callable[[Line], Mapping[str, Any]],
+        self, lines: ProgramLines, turn: ProgramTurn, listener: TurnListener, mode: str, told_arguments: TellArguments
     ) -> None:
         self._turn = turn
         self._listener = listener
@@ -280,7 +276,7 @@ class _AcpTurn:
             self._listener.hear(StartedTool(number, _call_title(call), as_object(call.get("rawInput"))))
         if (status := as_text(call.get("status"))) in {"completed", "failed"}:
             self._calls.pop(number, None)
-            self._listener.hear(EndedTool(number, _output_text(call), status == "failed"))
+            self._listener.hear(EndedTool(number, _call_text(call), status == "failed"))
         return call
 
     async def answer(self, method: str, params: Line, /) -> Mapping[str, Any]:
@@ -408,7 +404,7 @@ def _call_title(call: Line) -> str:
     return as_text(call.get("title")) or as_text(call.get("kind")) or "a tool without a name"
 
 
-def _questions_of(call: Line, told_arguments: Callable[[Line], Mapping[str, Any]]) -> list[PermissionQuestion]:
+def _questions_of(call: Line, told_arguments: TellArguments) -> list[PermissionQuestion]:
     category = CATEGORIES.get(as_text(call.get("kind")), "network")
     args = as_object(call.get("rawInput")) or told_arguments(call)
     diffs = {as_text(each.get("path")): each for each in as_list(call.get("content")) if each.get("type") == "diff"}
@@ -440,18 +436,15 @@ def _told_arguments(call: Line, *, titles_commands: bool) -> Mapping[str, Any]:
     """Return what a call without arguments tells of them elsewhere: an answer must not hold for another call."""
     if titles_commands and call.get("kind") == "execute" and as_text(call.get("title")):
         return {"command": call["title"]}
-    content = _content_text(call)
-    return {"title": _call_title(call)} | ({"content": content} if content else {})
+    return {"title": _call_title(call)} | ({"content": text} if (text := _call_text(call)) else {})
 
 
-def _content_text(call: Line) -> str:
+def _call_text(call: Line) -> str:
     texts = (as_text(as_object(each.get("content")).get("text")) for each in as_list(call.get("content")))
-    return "\n".join(filter(None, texts))
-
-
-def _output_text(call: Line) -> str:
     output = call.get("rawOutput") or ""
-    return _content_text(call) or (output if isinstance(output, str) else msgspec.json.encode(output).decode())
+    return "\n".join(filter(None, texts)) or (
+        output if isinstance(output, str) else msgspec.json.encode(output).decode()
+    )
 
 
 def _usage_of(report: Line) -> Usage:
