@@ -87,6 +87,8 @@ def _told(folder: Path) -> Causes:
             match kind:
                 case "cpu":
                     causes.add(role, "cpu ms", float(text.split()[0]) * 1000)
+                case "calls":
+                    causes.add(role, "calls", int(text))
                 case "statement" if text.startswith(("BEGIN", "SAVEPOINT")):
                     causes.add(role, "transaction", 1)
                 case "statement" if text.startswith(("COMMIT", "ROLLBACK", "RELEASE")):

@@ -10,11 +10,12 @@ import os
 import sys
 import threading
 
-FOLDER_VARIABLE, JSON_VARIABLE = "SCAFFOLD_PROBE", "SCAFFOLD_PROBE_JSON"
+FOLDER_VARIABLE, JSON_VARIABLE, CALLS_VARIABLE = "SCAFFOLD_PROBE", "SCAFFOLD_PROBE_JSON", "SCAFFOLD_PROBE_CALLS"
 IN_C, IN_PYTHON = {"Decoder.decode", "Encoder.encode", "json_decode", "json_encode"}, {"loads", "dumps", "dump"}
 """The functions of `msgspec` and of `json` that read or write JSON."""
 folder = os.environ.get(FOLDER_VARIABLE, "")
 _at_work = False
+_calls = 0
 
 
 def tell(kind: str, text: str) -> None:
@@ -38,9 +39,10 @@ def begin() -> None:
     sys.addaudithook(_audited)
     atexit.register(_ended)
     os.register_at_fork(after_in_child=_forked)
-    if os.environ.get(JSON_VARIABLE):
-        sys.setprofile(_profiled)
-        threading.setprofile(_profiled)
+    for variable, profiled in ((JSON_VARIABLE, _profiled), (CALLS_VARIABLE, _counted)):
+        if os.environ.get(variable):
+            sys.setprofile(profiled)
+            threading.setprofile(profiled)
 
 
 def _audited(event, args) -> None:  # noqa: ANN001 - as Python calls it
@@ -90,17 +92,25 @@ def _profiled(frame, event, arg) -> None:  # noqa: ANN001 - as Python calls it
         tell("json", f"{code.co_name} {frame.f_back.f_code.co_filename}:{frame.f_back.f_lineno}")
 
 
+def _counted(_frame, event, _arg) -> None:  # noqa: ANN001 - as Python calls it
+    global _calls  # noqa: PLW0603 - as above
+    _calls += event == "call"
+
+
 def _forked() -> None:
     """Begin the file of a forked process: the zygote's requests say what the child will run."""
+    global _calls  # noqa: PLW0603 - as above
+    _calls = 0
     caller = sys._getframe(1)  # noqa: SLF001 - there is no other way to see who forks
     request = caller.f_locals.get("request")
     tell("start", f"forked {getattr(request, 'main', caller.f_code.co_name)}")
 
 
 def _ended() -> None:
-    """Tell of the CPU time used here, and by all processes that were waited for."""
+    """Tell of the CPU time used here, and by all processes that were waited for, and of the calls of functions."""
     used = os.times()
     tell("cpu", f"{used.user + used.system:.3f} {used.children_user + used.children_system:.3f}")
+    tell("calls", str(_calls))
 
 
 def _leave(code: int, leave=os._exit) -> None:  # noqa: ANN001
