@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from executor_table.measure import Measured, measure
+from executor_table.measure import TOKENIZER, Measured, measure
 from executor_table.programs import PACKAGES
 from executor_table.whole_run import RunRow, try_all
 from scaffold.host.atomic_files import delete_path
@@ -29,7 +29,17 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 RUN_BEGIN, RUN_END = "<!-- one run: begin -->", "<!-- one run: end -->"
 HEADS = (
     *("program", "version", "may work", "asks", "obeys a denial", "exit code after it", "ends with a question open"),
-    *("leaves processes", "reports usage", "seconds", "MB", "requests", "first request, kB", "on"),
+    *(
+        "leaves processes",
+        "reports usage",
+        "seconds",
+        "MB",
+        "requests",
+        "first request, kB",
+        "tokens, estimated",
+        "tokens",
+        "on",
+    ),
 )
 RUN_HEADS = ("program", "version", "landed", "questions in the inbox", "attempts", "conversation after the kill", "on")
 ANSWERS = ("asks", "obeys_denial", "ends_when_unanswered", "leaves_children", "exit_after_denial", "usage", "verdict")
@@ -57,6 +67,7 @@ def main(words: Sequence[str]) -> int:
         try:
             if given.installed is None:
                 _install(PACKAGES[name], folder)
+                _install(TOKENIZER, folder)
             _record(name, _measured(name, folder))
         except (subprocess.CalledProcessError, ExceptionGroup, OSError, RuntimeError) as problem:
             failed = True
@@ -164,7 +175,8 @@ def _row(row: Row) -> str:
         *(_word(shown.asks), _word(shown.obeys_denial), str(shown.exit_after_denial)),
         *(_word(shown.ends_when_unanswered), _word(shown.leaves_children), _word(shown.usage)),
         f"{measured.seconds:.1f}" + ("" if measured.edited else ", without the edit"),
-        *(f"{measured.peak_mb:.0f}", str(measured.requests), f"{measured.first_bytes / 1000:.1f}", row.at),
+        *(f"{measured.peak_mb:.0f}", str(measured.requests), f"{measured.first_bytes / 1000:.1f}"),
+        *(f"{measured.first_estimate:,}", f"{measured.first_tokens:,}", row.at),
     )
     return f"| {' | '.join(cells)} |"
 

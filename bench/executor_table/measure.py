@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess  # noqa: TID251 - it runs a tokenizer
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,9 +17,16 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.executors.drill import EDIT, DrillVerdict, drill_program, opened_scratch, user_place
 from scaffold.executors.installed import ask_version
 from scaffold.executors.port import PermissionAnswer
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN
 
 MARK = "EXECUTOR_TABLE"
 SAMPLE_S = 0.1
+TOKENIZER = "gpt-tokenizer"
+"""The package that counts tokens, by `o200k_base` of GPT-4o and later: it has the vocabulary in it."""
+COUNT = f"""
+const {{ countTokens }} = require("{TOKENIZER}/encoding/o200k_base");
+console.log(countTokens(require("fs").readFileSync(0, "utf8"), {{ allowedSpecial: "all" }}));
+"""
 
 
 class Measured(Struct, frozen=True, kw_only=True):
@@ -33,6 +41,10 @@ class Measured(Struct, frozen=True, kw_only=True):
     requests: int
     first_bytes: int
     """Of the first request that offers tools: others ask for a title."""
+    first_estimate: int = 0
+    """Its tokens as we estimate those of any text that was not sent yet."""
+    first_tokens: int = 0
+    """Its tokens as `TOKENIZER` counts them."""
 
 
 async def measure(name: str, path: str, home: Path) -> Measured:
@@ -51,14 +63,25 @@ async def measure(name: str, path: str, home: Path) -> Measured:
             seconds = time.monotonic() - started
             sampling.cancel()
             peak_mb = await sampling
+    first = next((body for body, offers_tools in seen if offers_tools), b"")
     return Measured(
         verdict=verdict,
         edited=outcome.acted,
         seconds=seconds,
         peak_mb=peak_mb,
         requests=len(seen),
-        first_bytes=next((size for size, offers_tools in seen if offers_tools), 0),
+        first_bytes=len(first),
+        first_estimate=len(first) // BYTES_PER_TOKEN,
+        first_tokens=_count_tokens(first, path),
     )
+
+
+def _count_tokens(text: bytes, path: str) -> int:
+    """Return the number of tokens; `path` begins with the folder of Node and that of the installed packages."""
+    node, packages = (Path(folder) for folder in path.split(os.pathsep)[:2])
+    environ = {"NODE_PATH": str(packages.parent)}
+    done = subprocess.run([node / "node", "-e", COUNT], input=text, env=environ, check=True, capture_output=True)
+    return int(done.stdout)
 
 
 async def _allow_call() -> PermissionAnswer:

@@ -199,7 +199,7 @@ WIRES = (
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    seen: ClassVar[list[tuple[int, bool]]] = []
+    seen: ClassVar[list[tuple[bytes, bool]]] = []
     numbers = itertools.count(1)
     reply: ClassVar[Callable[[Request], Call | str]]
 
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(raw)
         _, read, events_of = wire
         request = read(body, raw.decode())
-        self.seen.append((len(raw), bool(request.tools)))
+        self.seen.append((raw, bool(request.tools)))
         events = list(events_of(self.reply(request), next(self.numbers)))
         is_streamed = body.get("stream") or "alt=sse" in self.path or "stream" in path
         self._send_stream(events) if is_streamed else self._send_json(_whole(events, path), 200)
@@ -266,8 +266,8 @@ def _whole(events: list[tuple[str, dict[str, Any]]], path: str) -> dict[str, Any
 
 
 @contextmanager
-def serve_models(reply: Callable[[Request], Call | str] = reply_to) -> Iterator[tuple[int, list[tuple[int, bool]]]]:
-    """Yield the port of a server, and its requests so far: the bytes of each, and whether it offers tools."""
+def serve_models(reply: Callable[[Request], Call | str] = reply_to) -> Iterator[tuple[int, list[tuple[bytes, bool]]]]:
+    """Yield the port of a server, and its requests so far: the body of each, and whether it offers tools."""
     own = {"seen": [], "numbers": itertools.count(1), "reply": staticmethod(reply)}
     handler = type("_OneHandler", (_Handler,), own)
     server = _Server(("127.0.0.1", 0), handler)
