@@ -98,7 +98,8 @@ class VectorTable:
             # More room than is needed, so that few pages copy the matrix.
             spare = min(max(self._used // 2, SPARE_ROWS), MOST_SPARE_ROWS)
             room = max(need, len(self._chunks)) + spare
-            matrix, numbers = np.empty((room, dimension), dtype=np.float32), np.zeros(room, dtype=np.int64)
+            # Not `np.empty`, whose room for later ones may hold vectors that this process had freed.
+            matrix, numbers = np.zeros((room, dimension), dtype=np.float32), np.zeros(room, dtype=np.int64)
             if self._used:
                 matrix[: self._used], numbers[: self._used] = self.vectors, self.chunks
                 self._matrix[:] = 0
