@@ -1,6 +1,7 @@
 """`rebase`: the work of a run comes to the new tip of its base branch, and is proven there."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -116,9 +117,8 @@ def test_a_rewritten_base_branch_is_a_base_like_any_other(scenario):
     scenario.scaffold("land", code=0)
 
 
-def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base(tmp_path):
-    """BX-2: with its own change alone in `diff` and `review`, before and after; the checkout stays as it is."""
-    scenario = Scenario(tmp_path)
+def let_a_candidate_wait(scenario):
+    """Run two actions; one has landed, the other one waits for a branch that is checked out no longer."""
     needs = action("api", needs=["model_works"], effects=["api_works"], check="test -f api.py")
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py"), needs]))
     later = "until git worktree list | grep -q held; do sleep 0.05; done; echo import model > api.py"
@@ -130,6 +130,12 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
     running.wait(timeout=COMMAND_S)
     assert [each["action"] for each in json.loads(scenario.scaffold("queue", "--json").stdout)["queue"]] == ["api"]
     scenario.git("worktree", "remove", "--force", str(held))
+
+
+def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base(tmp_path):
+    """BX-2: with its own change alone in `diff` and `review`, before and after; the checkout stays as it is."""
+    scenario = Scenario(tmp_path)
+    let_a_candidate_wait(scenario)
     move_on(scenario)
     before = checkout_bytes(scenario.repo)
     done = scenario.scaffold("rebase")
@@ -143,6 +149,34 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
     assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1, 1]
     assert checkout_bytes(scenario.repo) == before
     assert json.loads(scenario.scaffold("land", "--json").stdout)["proven"]
+
+
+@pytest.mark.parametrize("lacks", ["blob:none", "tree:0"])
+def test_work_and_a_candidate_are_carried_over_in_a_partial_clone(tmp_path, lacks):
+    """BX-9, BX-2: the new base was fetched without its files, also those of the commits before it."""
+    scenario = Scenario(tmp_path)
+    scenario.git("config", "uploadpack.allowFilter", "true")
+    origin, scenario.repo = scenario.repo, tmp_path / "clone"
+    named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.invalid")
+    subprocess.run(
+        ["git", "clone", "-q", f"--filter={lacks}", *named, f"file://{origin}", scenario.repo],
+        check=True,
+        env=scenario.environ,
+    )
+    scenario.out.mkdir(exist_ok=True)
+    let_a_candidate_wait(scenario)
+    for content in ("first\n", "second\n"):
+        (origin / "THEIRS.md").write_text(content)
+        scenario.git("-C", str(origin), "add", "-A")
+        scenario.git("-C", str(origin), "commit", "-qm", content)
+    scenario.git("switch", "-q", "--detach")
+    scenario.git("fetch", "-q", "origin", "main:main")
+    told = json.loads(scenario.scaffold("rebase", "--json", code=0).stdout)
+    assert [each["action"] for each in told["carried"]] == ["model"]
+    resume(scenario)
+    assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1, 1]
+    assert json.loads(scenario.scaffold("land", "--json", code=0).stdout)["proven"]
+    assert scenario.git("ls-tree", "--name-only", "main").split() == ["README.md", "THEIRS.md", "api.py", "model.py"]
 
 
 @pytest.mark.parametrize("share", SAMPLE)
