@@ -92,7 +92,7 @@ def test_work_that_means_nothing_to_the_program_is_unchanged_behaviour(tmp_path)
     loud = action("more", effects=["more_done"], check=ADDS, files=files, needs=["typed"])
     scenario.plan(plan_of(work=[quiet, loud]))
     scenario.cassette(
-        typed=[shell("sed -i 's/a, b)/a: int, b: int) -> int/; 1i # Sums.' calc.py; echo guide > GUIDE.md")],
+        typed=[shell("sed -i 's/a, b)/a: int, b: int) -> int/; 1i # See GUIDE.md.' calc.py; echo guide > GUIDE.md")],
         more=[shell("printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py")],
     )
     scenario.run("--yes", code=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.verify.regression.meaning import Sameness, is_read_in, sameness
+from scaffold.verify.regression.meaning import Sameness, is_read_in, sameness, used_text
 
 PLAIN = "class A:\n    x = 1\n    def f(self): pass\n"
 TYPED = 'class A:\n    """Doc."""\n    x: int = 1\n    y: str\n    def f(self) -> None:\n        """Doc."""\n'
@@ -26,6 +26,11 @@ SAME = {
     "described tag": ("a.js", "/**\n * A.\n * @type {b}\n */\nx", "/**\n * B.\n * @type {b}\n */\nx"),
     "go": ("a.go", "func a() {\n\treturn 1 // x\n}\n", "// doc\nfunc a() {\n    return  1\n\n}\n"),
     "script": ("a.js", "a = `x // ${b}`;\n/** Doc */\nf(1)\n", "a = `x // ${b}`;\n/* Other */\nf(1) // y\n"),
+    "pattern": (
+        "a.js",
+        "x = /['/]\\//; // a\nreturn /\"/.test(n / 2 + a[0] / 2)",
+        "x = /['/]\\//;\nreturn /\"/.test(n / 2 + a[0] / 2) // b",
+    ),
     "rust": ("a.rs", "fn a<'a>() { r#\"a // \"#; '\"' }\n", "fn a<'a>() { r#\"a // \"#; '\"' } // why\n"),
     "document": ("README.md", "a\n>>> 1\n1\n", "b\n>>> 1\n1\n"),
     "new document": ("docs/x.rst", None, "hi"),
@@ -54,6 +59,10 @@ OTHER = {
     "order": ("package.json", '{"a":1,"b":2}', '{"b":2,"a":1}'),
     "dependency": ("package.json", '{"d":{"version":"1"}}', '{"d":{"version":"2"}}'),
     "pattern": ("a.js", 'x = /"/; y = "// a"', 'x = /"/; y = "// b"'),
+    "other pattern": ("a.js", "x = /a b/", "x = /a  b/"),
+    "pattern after a condition": ("a.js", 'if (x) /"/.test(y) // a', 'if (x) /"/.test(y) // b'),
+    "pattern after a word": ("a.js", "case /'/: x // a'", "case /'/: x // b'"),
+    "divided increment": ("a.js", "x++ / 1 + '// a'", "x++ / 1 + '// b'"),
     "markup": ("a.js", "return <a>http://x</a>", "return <a>http://y</a>"),
     "template": ("a.js", "f(`${`// a`}`)", "f(`${`// b`}`)"),
     "pragma": ("a.js", "// @ts-check\nx", "x"),
@@ -129,3 +138,24 @@ def test_a_bare_docstring_is_that_of_the_module_itself():
     assert not is_read_in(own, same, changed=False)
     assert is_read_in(own + b"\nfrom other import __doc__", same, changed=False)
     assert is_read_in(own + b"\nprint(other.__doc__)", same, changed=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "used"),
+    [
+        ("a.py", "# see README.md\n'Or README.md.'\nx = 1\n", False),
+        ("a.py", "open('README' '.md')\n", True),
+        ("a.py", "open(f'{folder}/README.md')\n", True),
+        ("a.py", "print 'README.md' # not this Python\n", True),
+        ("a.go", "// see README.md\npackage a\n", False),
+        ("a.go", "//go:embed README.md\nvar text string\n", True),
+        ("a.rs", '#![doc = include_str!("README.md")]\n', True),
+        ("a.js", "/* README.md */\nread(/a/, 'x')\n", False),
+        ("a.js", "if (x) /a/.test(y) // README.md\n", True),
+        ("a.html", '<a href="https://example.org/README.md#use">', False),
+        ("Makefile", "install: README.md", True),
+    ],
+)
+def test_a_comment_or_an_address_of_the_web_that_names_a_document_does_not_read_it(path, source, used):
+    """BX-1: whatever cannot be told for certain may read it."""
+    assert ("README.md" in used_text(path, source.encode())) is used

@@ -5,6 +5,7 @@ import builtins
 import configparser
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from doctest import DocTestParser
 from typing import Any
 
@@ -32,6 +33,7 @@ _VERSION_PLACES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "package.json": (("version",),),
     "package-lock.json": (("version",), ("packages", "", "version")),
 }
+_ADDRESS = re.compile(r"https?://[^\s\"'`<>()\[\]]+")
 _PASSED_ON = frozenset({"staticmethod", "classmethod", "property", "setter", "getter", "deleter"})
 """Decorators of the language, which read neither annotations nor docstrings."""
 
@@ -110,6 +112,23 @@ def is_read_in(source: bytes, same: Sameness, *, changed: bool) -> bool:
             case _:
                 pass
     return False
+
+
+def used_text(path: str, source: bytes) -> str:
+    """Return what a program may use of its text: without comments, docstrings and addresses of the web.
+
+    All of it but the addresses where that cannot be told for certain; of Python only the values of its literals.
+    """
+    text = source.decode(errors="surrogateescape")
+    if path.endswith(".py"):
+        with suppress(*NO_PYTHON):
+            nodes = list(ast.walk(ast.parse(source)))
+            idle = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            values = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in idle)
+            text = "\n".join(map(str, values))
+    elif (lines := _lines_of_code(path, text)) is not None:
+        text = "\n".join(lines)
+    return _ADDRESS.sub("", text)
 
 
 class _Stripped(ast.NodeTransformer):
@@ -328,9 +347,15 @@ def _version_tables(name: str, value: Any) -> Iterator[tuple[Any, str]]:
 _RUST_TEXTS = r"\bb?r(?P<hashes>#*)\".*?\"(?P=hashes)|\"(?:\\.|[^\"\\])*\"|'(?:\\[^'\n]+|[^'\\\n])'"
 _RUST_PARTS = re.compile(rf"{_RUST_TEXTS}|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
 _GO_PARTS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|'(?:\\.|[^'\\\n])+'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
-_PARTS = {"go": _GO_PARTS, "rs": _RUST_PARTS} | dict.fromkeys(("js", "mjs", "cjs", "ts", "mts", "cts"), SCRIPT_PARTS)
+_BEFORE_OPERAND = r"(?:(?<=[(,=:\[&|?;])|(?<==>)|(?<=[(,=:&|;]!)|(?<=\breturn))"
+_SCRIPT_PATTERN = rf"{_BEFORE_OPERAND}[^\S\n]*/(?![*/])(?:\\[^\n]|\[(?:\\[^\n]|[^\]\\\n])*\]|[^/\\\[\n])+/[a-z]*"
+"""A regular expression, where a slash divides nothing: after a bracket, an operator of two operands, or `return`."""
+_SCRIPT_PARTS = re.compile(f"{_SCRIPT_PATTERN}|{SCRIPT_PARTS.pattern}", SCRIPT_PARTS.flags)
+_PARTS = {"go": _GO_PARTS, "rs": _RUST_PARTS} | dict.fromkeys(("js", "mjs", "cjs", "ts", "mts", "cts"), _SCRIPT_PARTS)
 _UNSURE = {"go": re.compile(r"[\"`']|\*/"), "rs": re.compile(r"\"|\*/")}
 """Shows that a text was not split into its parts correctly."""
+_NO_OPERANDS = "await|case|default|delete|do|else|extends|in|instanceof|new|of|return|throw|typeof|void|yield"
+_DIVISION = re.compile(rf"(?:\]|\b(?!(?:{_NO_OPERANDS})\b)[\w$]+)\s*/(?![*/])")
 _UNSURE_SCRIPT = re.compile(r"[\"'`/]|(?:[(=,?:&|>;{}]|return)\s*<")
 _PLAIN_COMMENT = re.compile(r"//(?:\s|$)|/\*[*\s]")
 _READ_LINE = re.compile(r".*(?:(?<!\w)[@#]|\+build).*")
@@ -363,6 +388,7 @@ def _lines_of_code(path: str, text: str) -> list[str] | None:
             code += _READ_LINE.findall(comment) if idle else [comment]
     code.append(re.sub(r"[^\S\n]+", " ", text[at:]))
     rest.append(text[at:])
-    if _UNSURE.get(kind, _UNSURE_SCRIPT).search(" ".join(rest)):
+    left = " ".join(rest)
+    if _UNSURE[kind].search(left) if kind in _UNSURE else _UNSURE_SCRIPT.search(_DIVISION.sub(" ", left)):
         return None
     return [line.strip() for line in "".join(code).split("\n") if line.strip()]

@@ -14,7 +14,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange, batch_contents, path_changes
 from scaffold.git.trees.links import linked_files
 from scaffold.verify.paths.conventions import is_test
-from scaffold.verify.regression.meaning import Sameness, is_document, is_read_in, sameness
+from scaffold.verify.regression.meaning import Sameness, is_document, is_read_in, sameness, used_text
 from scaffold.verify.regression.selection.mentions import files_holding
 
 ANSWERED: frozenset[DoubtCode] = frozenset({"no_contract", "passes_without_work", "not_executed", "gates_blind"})
@@ -76,12 +76,11 @@ async def _has_reader(git: Git, commit: Commit, changes: Sequence[PathChange], s
     documents = {each.path.rpartition("/")[2] for each in changes if is_document(each.path)}
     wanted = sorted(documents | {f".{name.rpartition('.')[2]}" for name in documents if "." in name})
     # `*.md` and `name + ".md"` may be any document, `guide.md` is that one.
-    named = re.compile(
-        "|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in wanted).encode(errors="surrogateescape")
-    )
+    named = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in wanted))
     found = await files_holding(git, wanted, commit=commit) if wanted else ()
     programs = [path for path in found if not (is_document(path) or is_test(path) or _METADATA.fullmatch(path))]
-    if any(named.search(data or b"") for data in await batch_contents(git, [f"{commit}:{path}" for path in programs])):
+    texts = zip(programs, await batch_contents(git, [f"{commit}:{path}" for path in programs]), strict=True)
+    if await asyncio.to_thread(lambda: any(named.search(used_text(path, data or b"")) for path, data in texts)):
         return True
     names, imported, readers = (
         frozenset[str]().union(*(getattr(each, kind) for each in same)) for kind in ("names", "imported", "readers")
