@@ -11,6 +11,7 @@ from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, decide
 from scaffold.core.states import Running
 from scaffold.llm.cassette_model import CassetteEntry
+from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.run.shared_notes import MAX_BYTES
 from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
@@ -104,6 +105,41 @@ async def test_secrets_in_edit_files_are_removed(harness):
     assert "step-004" in attempt.edits
     assert TOKEN not in attempt.edits + str(kept(harness))
     assert len(kept(harness)) == 2
+
+
+@pytest.mark.parametrize("folder", ["", "sandbox/"])
+async def test_what_a_killed_agent_wrote_for_others_is_kept(harness, folder):
+    """DR-6, DR-7, BX-15: edits and notes, once; its conversation goes on without the commands that wrote them."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, KEY)
+    harness.claim(attempt, "executing")
+    shared = harness.context.temporary(run.id, attempt.id) / f"{folder}shared"
+    (shared / "workflow_edits").mkdir(parents=True)
+    (shared / "workflow_edits/US-1.json").write_text(json.dumps(SKIP))
+    (shared / "scratch_US-1.md").write_text("known\nlearned\n")
+    projections = harness.context.projections.path
+    projections.mkdir(exist_ok=True)
+    (projections / "scratch_US-1.md").write_text("known\n")
+    for _ in range(2):  # again after a second kill
+        await release_attempt(harness.context, run, harness.attempt(attempt.id), outcome="lost", error="killed")
+    (ended,) = harness.attempts(run, KEY)
+    assert [each["target_step_id"] for each in json.loads(ended.edits)] == ["step-004"]
+    assert notes(harness) == "known\nlearned\n"
+    assert not shared.exists()
+
+
+async def test_edits_asked_for_by_the_tool_are_stored_before_the_turn_ends(harness):
+    """DR-6, BX-15: so that a kill does not lose them."""
+    run, stored = await begin(harness), []
+
+    class Looking(RecordingModel):
+        async def reply(self, *args, **options):
+            stored.append(harness.attempts(run, KEY)[0].edits)
+            return await super().reply(*args, **options)
+
+    model = Looking(cassette_model(call_entry(1, EDIT), DONE))
+    assert isinstance(await carried_out(harness, await harness.queue(run, KEY), model), CandidateReady)
+    assert [each and "step-004" in each for each in stored] == [None, True]
 
 
 @pytest.mark.slow

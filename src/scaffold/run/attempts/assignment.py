@@ -8,6 +8,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.ids import Assertion, AttemptId
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
 from scaffold.core.plan import ActionSpec, text_fields
+from scaffold.core.states import AttemptStatus
 from scaffold.store.database import Store
 
 
@@ -70,14 +71,14 @@ class Assignment(Struct, frozen=True, kw_only=True):
         return tuple(fact for fact in self.facts if fact.assertion in shown)
 
 
-def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
-    """Return everything an attempt needs; StaleFence if it is no longer queued."""
+def read_assignment(store: Store, attempt_id: AttemptId, *, status: AttemptStatus = "queued") -> Assignment:
+    """Return everything an attempt needs; StaleFence if it has another status."""
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     goal = store.goals.get(action.goal_id) if action else None
     run = store.runs.get(action.run_id) if action else None
     # A worker that is started twice for one attempt ends here; `claim` decides between two that get past this.
-    if attempt is None or action is None or goal is None or run is None or attempt.status != "queued":
+    if attempt is None or action is None or goal is None or run is None or attempt.status != status:
         raise StaleFence(
             f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: another process has taken it."
         )

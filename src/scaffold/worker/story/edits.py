@@ -17,7 +17,7 @@ from scaffold.host.contained_path import MISSING, ContainedPath
 from scaffold.plan.story.apply_edit import EditsRejected, RestartsExhausted, foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
 from scaffold.plan.story.step_type import STEP_TYPES
-from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment, read_assignment
 from scaffold.run.context import RunContext, safe_file_name
 from scaffold.run.shared_notes import (
     EDITS,
@@ -32,8 +32,9 @@ from scaffold.run.shared_notes import (
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
 from scaffold.views.story_record import judge_edits
+from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.workspace.shared_folder import SharedFolder
+from scaffold.worker.workspace.shared_folder import SharedFolder, left_shared_folder, merge_shared_folder
 
 NAME = "edit_workflow"
 STEP_FAILS = (
@@ -126,6 +127,20 @@ async def collect_left_edits(shared: SharedFolder | None, asked: AskedEdits, rec
         records.asked(text)
 
 
+async def save_left_folder(context: RunContext, attempt: Attempt) -> None:
+    """Store what a killed worker's agent wrote into its shared folder: its notes, and the edits that it asks for.
+
+    Its conversation goes on in the next attempt, without the calls that wrote them. Safe to repeat.
+    """
+    task = read_assignment(context.store, attempt.id, status="claimed")
+    shared = left_shared_folder(context, task, _story_of(task))
+    if shared is None:
+        return
+    await merge_shared_folder(context, task, shared)
+    activity = attempt_activity(context.clock, task)
+    await collect_left_edits(shared, AskedEdits(), AttemptRecords(run_context=context, task=task, activity=activity))
+
+
 def keep_edits_of_failed(context: RunContext, task: Assignment, attempt: Attempt) -> None:
     """Keep the edits of an attempt that has failed, which are not applied, with those that were refused."""
     story = _story_of(task)
@@ -209,6 +224,7 @@ def edit_workflow(shared: SharedFolder | None, asked: AskedEdits, records: Attem
         if isinstance(outcome, EditsRejected):
             return failed_answer(outcome.feedback)
         asked.ask(text)
+        records.asked(text)  # a worker that is killed before its turn ends asks for them, too
         if isinstance(outcome, RestartsExhausted):
             return failed_answer(f"{outcome.feedback}\n{STEP_FAILS}")
         return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")

@@ -53,6 +53,19 @@ def open_shared_folder(
     return SharedFolder(path=path, given=given, story_scratch=names[1] if story else "")
 
 
+def left_shared_folder(context: RunContext, task: Assignment, story: ActionKey | None) -> SharedFolder | None:
+    """Return the folder that a killed worker left; None without one. Notes that are there already count as given."""
+    temporary = context.temporary(task.run.id, task.attempt.id)
+    tops = (temporary, *(sorted(temporary.iterdir()) if temporary.is_dir() else ()))
+    path = next((found for top in tops if (found := ContainedPath(top, SHARED)).path.is_dir()), None)
+    if path is None:
+        return None
+    names = [SCRATCH, *([notes_of_story(story)] if story else [])]
+    given = {name: read_notes(context.projections / name) for name in names}
+    texts = {name: text if isinstance(text, str) else "" for name, text in given.items()}
+    return SharedFolder(path=path, given=texts, story_scratch=names[1] if story else "")
+
+
 async def merge_shared_folder(context: RunContext, task: Assignment, folder: SharedFolder) -> None:
     """Add the lines that the attempt's agent wrote to the notes in the projections; warn of a file that is unusable."""
     for name, given in tuple(folder.given.items()):

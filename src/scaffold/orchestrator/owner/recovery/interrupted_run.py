@@ -18,6 +18,7 @@ from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.leftovers import left_by_dead_processes, made_by_dead_process
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.process_identity import own_identity
+from scaffold.host.startup import importing
 from scaffold.landing.facts.landing_record import (
     last_landed,
     require_landed_on_branch,
@@ -118,10 +119,15 @@ async def release_attempt(
         await kill_orphan(attempt.worker)
     # Pinned first: if this process dies in between, the attempt is still open and is recovered again.
     pinned = await rescue_and_remove(context, run, attempt.id)
-    await asyncio.to_thread(remove_temporary_folder, context, run, name=attempt.id)
     now = context.store.attempts.get(attempt.id)
     # Read again, because the worker may have submitted its candidate just before it was killed.
-    if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
+    is_open = now is not None and now.status != "ended" and now.phase in WORKER_PHASES
+    if now is not None and is_open and now.status == "claimed":
+        with importing():
+            from scaffold.worker.story.edits import save_left_folder
+        await save_left_folder(context, now)
+    await asyncio.to_thread(remove_temporary_folder, context, run, name=attempt.id)
+    if is_open:
         end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error, died=died), head=pinned)
         await write_rescue_diff(context, attempt.id)
 
