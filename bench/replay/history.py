@@ -184,12 +184,14 @@ def summary(lines: Sequence[Replayed]) -> str:
     rows = [_counted(name, [line for line in lines if line.project == name]) for name in projects]
     judged = [line for line in lines if line.ending.outcome not in UNCOUNTED]
     count = Counter(line.ending.outcome for line in judged)
-    landed = len(judged) - count["refused"]
+    landed, seen = len(judged) - count["refused"], _seen_by_checks(lines)
+    weak = sum(line.ending.outcome == "weak" for line in seen)
     return "\n".join(
         [
             table(HEADER, [*rows, *_by_kind(lines), _counted("all", lines)]),
             "",
-            f"refused: {share(count['refused'], len(judged))}; weak: {share(count['weak'], landed)} of what landed",
+            f"refused: {share(count['refused'], len(judged))}; weak: {share(count['weak'], landed)} of what landed, "
+            f"{share(weak, len(seen))} of what a check can see",
             f"asked a human: {share(sum(bool(line.ending.asked) for line in judged), len(judged))}",
             *_reasons(judged),
             *(f"ASKED A HUMAN {told(line)}" for line in lines if line.ending.asked),
@@ -215,9 +217,12 @@ def _by_kind(lines: Sequence[Replayed]) -> Iterator[tuple[object, ...]]:
     yield _counted("(code and tests)", [line for line, code, tests in kinds if code and tests])
     yield _counted("(code alone)", [line for line, code, tests in kinds if code and not tests])
     yield _counted("(no code)", [line for line, code, _ in kinds if not code])
-    told = [line for line in lines if line.ending.landed and not _passes_without_work(line.ending)]
-    yield _counted("(checks that fail before it)", told)
+    yield _counted("(checks that fail before it)", _seen_by_checks(lines))
     yield _counted("(removals and renames)", [line for line in lines if REMOVALS & set(line.kinds)])
+
+
+def _seen_by_checks(lines: Sequence[Replayed]) -> list[Replayed]:
+    return [line for line in lines if line.ending.landed and not _passes_without_work(line.ending)]
 
 
 def _passes_without_work(ending: Ending) -> bool:

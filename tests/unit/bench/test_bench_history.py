@@ -75,18 +75,20 @@ def test_results_are_read_back_by_a_second_call_without_a_line_that_was_cut_off(
 
 def test_the_summary_counts_by_project_and_names_what_did_not_land():
     lines = [line_of("proven"), line_of("weak", doubts=("green-on-base: x",)), line_of("refused", reason="no\nway")]
+    lines.append(line_of("unchanged", doubts=("passes_without_work: x",)))
     text = summary([*lines, line_of("broken"), line_of("not_judged", reason="no pytest")])
     assert (
-        "| acme/calc                    |       5 |      1 |        0 |         0 |    1 |       1 |      1 |" in text
+        "| acme/calc                    |       6 |      1 |        0 |         1 |    1 |       1 |      1 |" in text
     )
-    assert "| (code alone)                 |       5 |" in text
-    for part in ("refused: 1 of 3 (33.3 %)", "weak: 1 of 2 (50.0 %)", "human: 0 of 3", "  1 x green-on-base", "no way"):
+    assert "| (code alone)                 |       6 |" in text
+    weak = "weak: 1 of 3 (33.3 %) of what landed, 1 of 2 (50.0 %) of what a check can see"
+    for part in ("refused: 1 of 4 (25.0 %)", weak, "human: 0 of 4", "  1 x green-on-base", "no way"):
         assert part in text
     assert "no pytest" in text
 
 
 def line_of(outcome, **fields):
-    landed = "abc" if outcome in {"proven", "weak"} else None
+    landed = "abc" if outcome in {"proven", "unchanged", "weak"} else None
     runs = (CommandRun(command="pytest", seconds=2.0),)
     return Replayed(
         project="acme/calc",
