@@ -186,12 +186,12 @@ def summary(lines: Sequence[Replayed]) -> str:
     count = Counter(line.ending.outcome for line in judged)
     landed, seen = len(judged) - count["refused"], _seen_by_checks(lines)
     weak = sum(line.ending.outcome == "weak" for line in seen)
+    shares = f"{share(count['weak'], landed)} of what landed, {share(weak, len(seen))} of what a check can see"
     return "\n".join(
         [
             table(HEADER, [*rows, *_by_kind(lines), _counted("all", lines)]),
             "",
-            f"refused: {share(count['refused'], len(judged))}; weak: {share(count['weak'], landed)} of what landed, "
-            f"{share(weak, len(seen))} of what a check can see",
+            f"refused: {share(count['refused'], len(judged))}; weak: {shares}",
             f"asked a human: {share(sum(bool(line.ending.asked) for line in judged), len(judged))}",
             *_reasons(judged),
             *(f"ASKED A HUMAN {told(line)}" for line in lines if line.ending.asked),
