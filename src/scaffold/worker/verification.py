@@ -14,6 +14,7 @@ from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun, RunnerKin
 from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.fresh_checkout import recycle_worktree
 from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.commits import PathChange
 from scaffold.host.slots import Slots
@@ -211,7 +212,7 @@ class AttemptVerifier:
         """
         git = self._place.workspace.git
         confined = self._place.sandbox is not None and sys.platform == "linux"
-        if confined and await worktree.recycle_worktree(git, commit):
+        if confined and await recycle_worktree(git, commit):
             await check_out_submodules(git)
             return True
         await worktree.reset_and_clean(git, commit)

@@ -9,6 +9,7 @@ import pytest
 from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.fresh_checkout import _known_look, recycle_worktree
 from scaffold.git.checkouts.worktree_metadata import set_checkout
 from scaffold.git.checkouts.worktree_pool import SPARE_PREFIX, TAKEN_PREFIX, WorktreePool
 from scaffold.git.refs import pin, resolve, work_ref
@@ -119,6 +120,34 @@ async def test_nothing_leaks_from_one_attempt_to_the_next(repo, head, sh, pool, 
     assert {each[0] for each in (await slot.git("ls-files", "-v", "-z")).records} == {"H"}
     assert await resolve(slot.git, "HEAD") == head
     assert len(await worktree.list_worktrees(repo)) == 2
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "cp a x; cat x > a; touch -d @1000000000 a",
+        "echo '3 2 1' | tr ' ' '\\n' > x; touch -r a x; cat x > a; touch -r x a; rm x",
+        "git update-index --assume-unchanged a",
+        "git checkout -q -b theirs",
+        *(LEFT_IN_FILES[each] for each in ("ignored files", "empty folders", "a hard link")),
+    ],
+)
+async def test_a_change_of_a_checkout_that_was_seen_fresh_is_seen_and_undone(repo, head, sh, pool, left):
+    """AL-12: what has not changed is not cleaned again; sizes, times and what git tells do not hide a change."""
+    slot = await pool.take("a1", head)
+    fresh = contents(slot.git.cwd)
+    while not (known := _known_look(slot.git.registration, slot.git.cwd)).commit:
+        assert await recycle_worktree(slot.git, head)
+    seen = [*known.stamps]
+    assert await recycle_worktree(slot.git, head)
+    assert known.stamps == seen
+    await sh(left, cwd=slot.git.cwd)
+    if not await recycle_worktree(slot.git, head):
+        assert "; ln " in left, "only a link has to be replaced"
+        return
+    assert contents(slot.git.cwd) == fresh
+    assert {each[0] for each in (await slot.git("ls-files", "-v", "-z")).records} == {"H"}
+    assert (slot.git.registration / "HEAD").read_text() == f"{head}\n"
 
 
 @pytest.mark.slow

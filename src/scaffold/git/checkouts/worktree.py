@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import stat
 import struct
 from collections.abc import Collection
 from pathlib import Path
@@ -347,39 +346,3 @@ def _entry_end(data: bytes, at: int, name: int, version: int) -> int:
     length = data.index(0, name) - at
     # Before version 4 an entry is padded with one to eight NULs to a multiple of eight bytes.
     return at + (length + 8) // 8 * 8
-
-
-async def recycle_worktree(git: Git, commit: Commit) -> bool:
-    """Reset a used worktree to a fresh checkout of `commit` with empty submodule folders; return whether that worked.
-
-    False if git failed or anything remains that a fresh worktree would not have; the caller then removes it.
-    """
-    try:
-        await clean_without_submodules(git, commit)
-    except GitError:
-        return False
-    # Git wrote this file under the same umask as the files of a fresh checkout.
-    file_mode = stat.S_IMODE((git.registration / "commondir").lstat().st_mode)
-    # A readable folder can be entered, too: copy each read bit to the execute bit.
-    folder_mode = file_mode | (file_mode & 0o444) >> 2
-    return _fresh_folder(git.cwd, folder_mode, frozenset({file_mode, folder_mode}), top=True)
-
-
-def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:
-    if stat.S_IMODE(folder.stat().st_mode) != folder_mode:
-        return False
-    files = frozenset(stat.S_IFREG | mode for mode in modes)
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name == ".git":
-                if not top:
-                    return False
-            elif entry.is_dir(follow_symlinks=False):
-                if not _fresh_folder(Path(entry.path), folder_mode, modes):
-                    return False
-            elif not entry.is_symlink():
-                found = entry.stat(follow_symlinks=False)
-                # Git does not report sockets and pipes.
-                if found.st_mode not in files or found.st_nlink != 1:
-                    return False
-    return True

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
+from scaffold.git.checkouts.fresh_checkout import recycle_worktree
 from scaffold.git.checkouts.submodule import MissingSubmodule, check_out_submodules
-from scaffold.git.checkouts.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove, restore
+from scaffold.git.checkouts.worktree import add_without_submodules, drop_submodules, remove, restore
 from scaffold.git.checkouts.worktree_metadata import (
     find_registration,
     forget_log,

@@ -12,8 +12,8 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Run
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.fresh_checkout import recycle_worktree
 from scaffold.git.checkouts.submodule import check_out_submodules
-from scaffold.git.checkouts.worktree import recycle_worktree
 from scaffold.git.client.command_line import Git
 from scaffold.host.child_environment import agent_variables
 from scaffold.run.context import RunContext
