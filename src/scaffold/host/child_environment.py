@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -54,8 +55,13 @@ def program_path(environ: Mapping[str, str]) -> str:
     The folder of the virtual environment that Scaffold is installed in is not on it, unless that is activated: its
     programs, such as type checkers and test runners with their plugins, are not those of the user's project.
     """
-    path = environ.get("PATH") or os.defpath
-    if sys.prefix != sys.base_prefix and not _is_same_folder(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+    return _program_path(environ.get("PATH") or os.defpath, environ.get("VIRTUAL_ENV", ""))
+
+
+@lru_cache(maxsize=64)
+def _program_path(path: str, activated: str) -> str:
+    # Kept, as it is asked for with every command: a Python that comes later is found before the alias.
+    if sys.prefix != sys.base_prefix and not _is_same_folder(activated, sys.prefix):
         ours = f"{sys.prefix}/bin"
         path = os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_folder(folder, ours))
     if shutil.which("python", path=path) or not shutil.which("python3", path=path):

@@ -328,3 +328,15 @@ def test_only_logins_are_left_out_of_gits_settings(home):
     for name, value in LOGINS.items():
         alone = shown_git_settings([ConfigEntry(name, value, home / "own")], home, home / "copy")
         assert alone[2], name
+
+
+def test_a_program_that_is_linked_later_from_a_folder_of_the_system_is_shown(zone, home, tmp_path):
+    """AL-9: what such a folder links is kept, and read again once something in it has changed."""
+    system = tmp_path.resolve() / "system"
+    system.mkdir()
+    fill(home, ".tool/bin/first", ".late/bin/second")
+    (system / "first").symlink_to(home / ".tool/bin/first")
+    names = [".tool/bin/first", ".late/bin/second"]
+    assert seen(zone({"PATH": str(system)}), home, names) == names[:1]
+    (system / "second").symlink_to(home / ".late/bin/second")
+    assert seen(zone({"PATH": str(system)}), home, names) == names

@@ -1,6 +1,7 @@
 """The environment of child processes."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -65,7 +66,8 @@ async def test_python_is_python3_where_only_that_is_on_path(tmp_path):
     assert (done.stdout, done.stderr) == (b"2\n", b"")
     assert child_environment(environ) == environ
     (tmp_path / "python").symlink_to("python3")
-    assert child_environment({"PATH": str(tmp_path)})["PATH"] == str(tmp_path)
+    assert shutil.which("python", path=child_environment({"PATH": str(tmp_path)})["PATH"]) == f"{tmp_path}/python"
+    assert child_environment({"PATH": f"{tmp_path}/"})["PATH"] == f"{tmp_path}/"
 
 
 def test_without_a_path_the_system_default_is_searched_and_no_byte_code_is_written():

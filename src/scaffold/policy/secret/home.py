@@ -9,16 +9,17 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, islice
 from pathlib import Path
 
 from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.mounts import ALWAYS_EMPTY, hiding_path
 from scaffold.policy.secret.sources import CREDENTIAL_FILES, GIT_FILES, READ_BYTES, holds_secret
-from scaffold.policy.secret.unreadable_files import secret_entry, secret_scan, targets
+from scaffold.policy.secret.unreadable_files import SETTLED_NS, secret_entry, secret_scan, targets
 
 TOOLS = (
     *("aquaproj-aqua", "asdf", "bazel*", "bundle", "cabal", "cargo", "composer", "conda", "coursier", "cpan*"),
@@ -68,6 +69,7 @@ PROGRAM_FOLDERS = frozenset({"bin", ".bin", "sbin", "shims"})
 INSTALLED_PARTS = (*PROGRAM_FOLDERS, "lib", "lib64", "libexec")
 NO_PLACES = ("PATH", "PWD", "OLDPWD")
 """Variables of the shell; PATH is followed by its own rule."""
+ALTERNATIVES = Path("/etc/alternatives")
 MAX_FOLDER_ENTRIES = 50_000
 MAX_SETTINGS = 500
 """At most this many entries below the top of what is shown are read for logins."""
@@ -199,11 +201,15 @@ class _ShownPaths:
         if is_own := place.is_relative_to(self._home):
             self._add_installation(folder)
             self.add(folder)
-        for entry in () if self._is_writable(place, *links) else folder_entries(place):
-            # Of the thousands of programs of a system, few are links to a named place, and fewer to one in a home.
-            is_named = entry.is_symlink() and os.readlink(entry.path).startswith("/")  # noqa: PTH115 - ten times faster
-            if is_own or (is_named and os.path.realpath(entry.path).startswith(f"{self._home}/")):
-                self.add_program(place / entry.name)
+        if self._is_writable(place, *links):
+            return
+        # A link in it may lead on by others, most of which are in the folder of alternatives.
+        changed = tuple(_changed_ns(each) for each in (place, ALTERNATIVES))
+        names = (
+            [each.name for each in folder_entries(place)] if is_own else _names_leading_to(self._home, place, changed)
+        )
+        for name in names:
+            self.add_program(place / name)
 
     def _add_installation(self, folder: Path) -> bool:
         """Show the installation that is, or is around, a folder of programs; return whether there is one."""
@@ -286,6 +292,23 @@ def hidden_path(text: str, zone: Confinement) -> str:
             if is_last or (shown.is_dir() and shown.name not in PROGRAM_FOLDERS):
                 return f"~/{shown.relative_to(home)}" if shown.is_relative_to(home) else str(shown)
     return ""
+
+
+@lru_cache(maxsize=64)
+def _names_leading_to(home: Path, folder: Path, _changed: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the links in a folder of the system that lead into the home; read anew when something has changed."""
+    # Of its thousands of programs, few are links to a named place, and fewer to one in a home.
+    links = (entry for entry in folder_entries(folder) if entry.is_symlink())
+    named = (entry for entry in links if os.readlink(entry.path).startswith("/"))  # noqa: PTH115 - ten times faster
+    return tuple(entry.name for entry in named if os.path.realpath(entry.path).startswith(f"{home}/"))
+
+
+def _changed_ns(folder: Path) -> int:
+    """Return when the entries of a folder last changed; now if that is not long ago, so that nothing is kept of it."""
+    now_ns, changed_ns = time.time_ns(), 0
+    with contextlib.suppress(OSError):
+        changed_ns = folder.stat().st_ctime_ns
+    return changed_ns if changed_ns + SETTLED_NS < now_ns else now_ns
 
 
 def _links_to(path: Path) -> tuple[list[Path], Path]:

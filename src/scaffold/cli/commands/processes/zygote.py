@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -20,6 +21,9 @@ from scaffold.cli.wiring import repository_here
 from scaffold.git.repository import Repository
 from scaffold.host.process.forked_reapers import reaper_server
 from scaffold.host.process.zygote_server import serve
+from scaffold.policy.secret.command_environment import command_environment
+from scaffold.policy.secret.home import view_of_home
+from scaffold.policy.secret.unreadable_files import secret_scan
 
 PROCESS_MAINS: Mapping[str, Callable[[str, Repository], int]] = {"worker": run_worker, "supervisor": run_supervisor}
 """The roles of its children; each takes the argument of the request and returns an exit code."""
@@ -35,6 +39,9 @@ def zygote(line: int, *, live: bool) -> int:
     sysconfig.get_config_vars()  # computed once, for all children
     # Before the fork: opening a repository runs git, and every child would run it again.
     repository = repository_here()
+    # What each sandbox hides and shows of both is kept, and only looked at again where something has changed.
+    secret_scan(repository.root).paths()
+    view_of_home(Path.home().resolve(), repository.root, command_environment(os.environ))
     with suppress(OSError):
         reaper_server().start()  # one for all children
     born = serve(socket.socket(fileno=line))
