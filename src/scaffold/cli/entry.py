@@ -5,6 +5,7 @@ The only names of modules in strings. Everything else that loads late is an impo
 
 import importlib
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
@@ -348,6 +349,7 @@ def load_command(name: str) -> click.Command:
     # Unlike `os.environ`, this does not reach the commands of agents and checks.
     os.putenv("ORT_DISABLE_TELEMETRY", "1")
     module, _, attribute = entry.target.partition(":")
+    _load_msgspec()
     with importing():
         command = getattr(importlib.import_module(module), attribute)
     if not isinstance(command, click.Command):
@@ -362,3 +364,15 @@ def load_command(name: str) -> click.Command:
         # `\b` keeps click from wrapping the lines.
         command.epilog = "\n\n".join(filter(None, (command.epilog, f"\b\nExamples:\n{examples}")))
     return command
+
+
+def _load_msgspec() -> None:
+    """Load msgspec without `typing_extensions`, of which it would take three names that `typing` has, too.
+
+    That module takes longer to load than msgspec; others can still load it.
+    """
+    if "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment] # as if there were no such module
+        with importing():
+            import msgspec  # noqa: F401
+        del sys.modules["typing_extensions"]

@@ -8,7 +8,8 @@ from shlex import quote
 
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
-from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.message_text import quoted
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.policy.secret.sources import redactor_for
 
 

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -33,6 +32,8 @@ class HelpColumns(click.HelpFormatter):
     """Help that fits a narrow terminal, for which click would still take 50 columns."""
 
     def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
+        with importing():
+            import shutil
         columns = shutil.get_terminal_size().columns
         narrow = max(columns, MIN_HELP_COLUMNS) if columns < NARROW_COLUMNS else width
         super().__init__(indent_increment, narrow, max_width)

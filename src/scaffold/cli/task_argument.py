@@ -8,7 +8,8 @@ from shlex import quote
 from scaffold.cli.render.terminal.style import is_terminal
 from scaffold.cli.render.terminal.text_layout import confirm
 from scaffold.core.errors import UsageError
-from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.message_text import quoted
+from scaffold.plan.spelling_hints import SpellingHints
 
 TASKS_FILE = "tasks.md"  # in a folder of spec-kit or Kiro
 PLAN_SUFFIXES = frozenset({".yaml", ".yml", ".json"})

@@ -6,7 +6,7 @@ from pathlib import Path
 from scaffold.config.schema.executor_rows import names_below
 from scaffold.config.schema.table import SETTINGS, find_setting, names_beside
 from scaffold.core.errors import PlanInvalid, UsageError
-from scaffold.plan.message_text import SpellingHints
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, parse_positioned
 
 EntryCheck = Callable[[str, object, str], object]

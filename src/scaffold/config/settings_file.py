@@ -12,7 +12,7 @@ from scaffold.config.schema.table import find_setting, names_beside
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, NAME_RULE, is_tier_name, require_complete
 from scaffold.core.errors import UsageError
 from scaffold.host.startup import importing
-from scaffold.plan.message_text import SpellingHints
+from scaffold.plan.spelling_hints import SpellingHints
 
 FOLDER = "tiers"
 SUFFIX = ".yaml"

@@ -5,7 +5,6 @@ A repository is such a folder, and so is everything that a confined program may 
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +28,7 @@ MISSING = "the file is missing"
 PRIVATE = 0o600
 LONGEST = 4_096
 """Bytes of a name; other programs cannot open longer ones."""
+COPIED_BYTES = 1 << 16
 
 
 class ContainedPath(Struct, frozen=True):
@@ -251,7 +251,8 @@ def replace_in(folder: int, name: str, data: bytes | IO[bytes], *, mode: int = P
             if isinstance(data, bytes):
                 file.write(data)
             else:
-                shutil.copyfileobj(data, file)
+                while piece := data.read(COPIED_BYTES):
+                    file.write(piece)
             file.flush()
             # Without it a power cut after the rename can leave an empty file under the final name.
             os.fsync(file.fileno())

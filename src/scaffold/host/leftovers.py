@@ -5,13 +5,13 @@ import hashlib
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import ProcessIdentity
 from scaffold.host.process_identity import identify, is_alive, own_identity
+from scaffold.host.startup import importing
 
 TEMPORARY_PREFIX = "scaffold-"
 _MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\.")
@@ -39,6 +39,8 @@ def temporary_prefix(what: str = "") -> str:
 
 def new_temporary_folder(what: str, parent: Path | None) -> Path:
     """Create and return a new, private folder: for `what` in `parent`, or in the system's temporary folder."""
+    with importing():  # many commands make no folder
+        import tempfile
     if parent is None:
         return Path(tempfile.mkdtemp(prefix=temporary_prefix(what))).resolve()
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -50,6 +52,8 @@ def left_by_dead_processes(folders: Iterable[Path]) -> Iterator[Path]:
 
     Links are not followed.
     """
+    with importing():
+        import tempfile
     for folder in (Path(tempfile.gettempdir()), *folders):
         with suppress(OSError):
             names = [name for name in os.listdir(folder) if made_by_dead_process(name)]  # noqa: PTH208 - names, not paths

@@ -1,10 +1,14 @@
 """The folders of a user's configuration, data and caches."""
 
 import os
+import sys
 from pathlib import Path
 
 from msgspec import Struct
-from platformdirs import PlatformDirs
+
+from scaffold.host.startup import importing
+
+XDG_DEFAULTS = {"CONFIG": "~/.config", "DATA": "~/.local/share", "CACHE": "~/.cache"}
 
 
 class UserDirs(Struct, frozen=True):
@@ -20,5 +24,15 @@ def user_dirs() -> UserDirs:
     if home := os.environ.get("SCAFFOLD_HOME"):
         root = Path(home).expanduser().absolute()
         return UserDirs(root / "config", root / "data", root / "cache")
+    if sys.platform == "linux":  # short, and what it saves is a tenth of the time that `status` may take
+        return UserDirs(*(_xdg_folder(kind, default) / "scaffold" for kind, default in XDG_DEFAULTS.items()))
+    with importing():
+        from platformdirs import PlatformDirs
     dirs = PlatformDirs("scaffold", appauthor=False)
     return UserDirs(dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path)
+
+
+def _xdg_folder(kind: str, default: str) -> Path:
+    # A relative path is invalid there, and is ignored.
+    named = os.environ.get(f"XDG_{kind}_HOME", "")
+    return Path(named if named.startswith("/") else default).expanduser()

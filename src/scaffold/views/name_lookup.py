@@ -3,7 +3,7 @@
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Goal, Run
-from scaffold.plan.message_text import SpellingHints
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.views.store_reader import StoreAccess, find_run
 
 

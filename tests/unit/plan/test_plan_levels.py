@@ -6,7 +6,7 @@ from scaffold.core.plan import GoalSpec, Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.graph.dependency_graph import makespan_bound
 from scaffold.plan.graph.reach import ChainStep, forward_chain
-from scaffold.plan.message_text import MAX_COMPARISONS, SpellingHints
+from scaffold.plan.spelling_hints import MAX_COMPARISONS, SpellingHints
 from support.instructions import executed_instructions
 from support.plans import action
 

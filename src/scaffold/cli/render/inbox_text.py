@@ -1,10 +1,10 @@
 """Inbox items as text: on one line each, or in full with everything that a decision is about."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from rich.cells import chop_cells
 
 from scaffold.cli.render.terminal.style import heading
@@ -85,15 +85,19 @@ def _subject_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
         return
     for name, value in _call_arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
-        yield from _quoted_lines(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), layout)
+        yield from _quoted_lines(value if isinstance(value, str) else _json_line(value), layout)
 
 
 def _call_arguments(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
         return {"args": text}
     return found if isinstance(found, dict) else {"args": text}
+
+
+def _json_line(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
 
 
 def _quoted_lines(text: str, layout: Layout) -> Iterator[str]:

@@ -11,7 +11,8 @@ from scaffold.config.schema.parsers import AUTO, NONE, SIZES, UNLIMITED, Parser,
 from scaffold.config.schema.setting import LOWER, NEVER, RAISE, MergeRule, Setting, stricter
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import ReviewMode, Tier
-from scaffold.plan.message_text import SpellingHints, quoted_list
+from scaffold.plan.message_text import quoted_list
+from scaffold.plan.spelling_hints import SpellingHints
 
 BUILT_IN_TIERS = ("quick", "scout", "builder", "architect")
 """From the least effort to the most."""

@@ -13,7 +13,8 @@ from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, fit_entries, truncate_names
 from scaffold.plan.edit.draft import IN_PROGRESS_STATUSES, WAITING, ChangeRejected, PlanDraft
-from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.plan.spelling_hints import SpellingHints
 
 MAX_ACTIONS = 50
 """Limit for actions in one answer."""

@@ -11,7 +11,8 @@ from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.plan.graph.cycles import Cycle, cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph, critical_path, width
-from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.story.actions import step_key
 from scaffold.plan.story.record import STEP_ID, StepId
 from scaffold.plan.story.step_type import STEP_TYPES

@@ -22,8 +22,9 @@ from scaffold.plan.edit.proposal_limits import (
     goal_problems,
     proposal_problems,
 )
-from scaffold.plan.message_text import SpellingHints, quoted, quoted_list, summarize_problems
+from scaffold.plan.message_text import quoted, quoted_list, summarize_problems
 from scaffold.plan.progress import PlanProgress, settled_progress, without_dead_actions
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.text.file_format import parent_cycle
 
 WAITING = "waiting"

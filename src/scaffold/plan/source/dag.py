@@ -11,7 +11,8 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.proof.contract import Contract
 from scaffold.plan.graph.cycles import cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
-from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.message_text import quoted
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.text.file_format import bad_key
 
 EMPTY_LIST = "the list of tasks is empty"

@@ -10,7 +10,8 @@ from typing import assert_never
 from msgspec import Struct
 
 from scaffold.core.printable_text import count_of
-from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.story.record import StepRecord, StoryRecord, next_ids
 from scaffold.plan.story.step_edit import (
     AddAfter,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
-from scaffold.plan.message_text import SpellingHints
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.story.step_type import STEP_TYPES, StepType
 from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters
 from scaffold.plan.text.parse_tree import (

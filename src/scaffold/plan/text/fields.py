@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from scaffold.core.plan import Finding
-from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.message_text import quoted
+from scaffold.plan.spelling_hints import SpellingHints
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
 from scaffold.plan.text.right_forms import EXAMPLES
 

@@ -1,7 +1,6 @@
 """Conversion between values and columns: times as text, structured values as JSON."""
 
 import functools
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, Usage
 from scaffold.core.proof.contract import Contract, Doubt, Verification
 from scaffold.core.run_settings import RunSettings
+from scaffold.host.startup import importing
 from scaffold.store.driver.connection import ColumnValue, Row
 
 USAGE = ("input_tokens", "cached_input_tokens", "output_tokens", "cost_usd", "requests")
@@ -109,6 +109,8 @@ class JsonColumn(Generic[T]):
         try:
             return None if value is None else msgspec.json.encode(value).decode()
         except UnicodeEncodeError:
+            with importing():
+                import json
             text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
             return LONE_SURROGATE.sub(lambda lone: rf"\\u{ord(lone[0]):04x}", text)
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -100,9 +99,9 @@ def _new_schema(common_dir: Path) -> str:
     """
     project = common_dir.parent if common_dir.name == ".git" else common_dir
     readable = re.sub(r"[^a-z0-9]+", "_", project.name.lower()).strip("_")[:30] or "repository"
-    name = f"scaffold_{readable}_{secrets.token_hex(4)}"
+    name = f"scaffold_{readable}_{os.urandom(4).hex()}"
     path = _schema_file(common_dir)
-    draft = path.with_name(f".schema.{secrets.token_hex(4)}")
+    draft = path.with_name(f".schema.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(f"{name}\n", "utf-8")

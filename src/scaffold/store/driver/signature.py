@@ -5,7 +5,6 @@ They are bound to the place of the file, or else whoever once received a databas
 
 import hmac
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -82,11 +81,11 @@ def _read_key() -> bytes | None:
 
 def _make_key() -> bytes | None:
     path = _key_file()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
+            file.write(os.urandom(KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):

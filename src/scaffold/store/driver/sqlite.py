@@ -1,7 +1,6 @@
 """The SQLite driver: one file, one writer at a time, concurrent readers."""
 
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scaffold.core.errors import StoreError, StoreReadOnly, StoreUnavailable
+from scaffold.host.random_ids import random_below
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.row_errors import START_HINT
 
@@ -171,7 +171,7 @@ class SqliteDriver:
     def back_up(self, version: int) -> None:
         """Copy the committed data to `<file>.bak-<version>`, atomically; a transaction in progress is not included."""
         target = self._path.with_name(f"{self._path.name}.bak-{version}")
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        draft = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
         try:
             # The copy contains everything the original does, so it must not be readable by more users.
             draft.touch(self._path.stat().st_mode & 0o777, exist_ok=False)
@@ -223,7 +223,7 @@ class SqliteDriver:
         while True:
             try:
                 # SQLite itself sleeps for this time, so each try is one wait of a random length.
-                self._raw.execute(f"PRAGMA busy_timeout = {1 + secrets.randbelow(MAX_LOCK_POLL_MS)}")
+                self._raw.execute(f"PRAGMA busy_timeout = {1 + random_below(MAX_LOCK_POLL_MS)}")
                 return self._raw.execute(statement, values)
             except sqlite3.Error as error:
                 if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:

@@ -3,7 +3,7 @@
 Each change has a random mark as well, since a backup that is restored brings its numbers back.
 """
 
-import secrets
+import os
 
 from msgspec import Struct
 
@@ -32,7 +32,7 @@ class Moment(Struct, frozen=True):
 def take_numbers(connection: Connection, count: int) -> range:
     """Return the next `count` numbers; needs a transaction."""
     last = int(connection.write_returning(TAKE, count=count)[0]["number"])
-    connection.write(ADD_MARK, number=last, mark=secrets.token_hex(8))
+    connection.write(ADD_MARK, number=last, mark=os.urandom(8).hex())
     connection.write(FORGET_MARKS, number=last - MARKS_KEPT)
     return range(last - count + 1, last + 1)
 

@@ -1,6 +1,5 @@
 """A budget shared by many processes: admission of requests, waiting for others to settle, reservations of the dead."""
 
-import secrets
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from scaffold.core.ports import Clock
 from scaffold.core.printable_text import format_usd
 from scaffold.core.spending import AccountTotals, Amount, Spender, SpendingLimits
 from scaffold.host.process_identity import is_alive
-from scaffold.host.random_ids import new_id
+from scaffold.host.random_ids import new_id, random_below
 from scaffold.plan.budget import ROUNDING_USD, BudgetUse, reached_warning
 from scaffold.store.reservations import Reservation, Reservations
 
@@ -120,7 +119,7 @@ class SharedBudget:
         account, admitted = self._account, False
         try:
             while not admitted:
-                await self._clock.sleep((MIN_POLL_MS + secrets.randbelow(MAX_POLL_MS - MIN_POLL_MS)) / 1000)
+                await self._clock.sleep((MIN_POLL_MS + random_below(MAX_POLL_MS - MIN_POLL_MS)) / 1000)
                 self._settle_dead_owners()
                 # First without the lock, which most checks need not take.
                 if account.reservations.is_next(reservation, remaining(account)):
