@@ -97,11 +97,12 @@ def find_run(
     `tell` receives a note that names a newer run which has nothing to show.
     """
     if name is None:
-        latest = latest_run(reader.store, wanted, part=part)
+        newest = newest_run(reader.store)
+        latest = latest_run(reader.store, wanted, part=part, newest=newest)
         if latest is None:
             raise no_run_error()
         is_meant = part is None or _contains(reader.store, latest, part)
-        if tell and is_meant and (newest := latest_run(reader.store, "any")) and newest.id != latest.id:
+        if tell and is_meant and newest and newest.id != latest.id:
             decided = (
                 rule.lacks
                 for rule in (RULES[wanted], RULES["started"])
@@ -122,13 +123,20 @@ def find_run(
     raise UsageError(f"`{name}` {problem}", f"Known runs: {known}.")
 
 
-def latest_run(store: Store, wanted: Wanted = "started", *, part: str | None = None) -> Run | None:
+def newest_run(store: Store) -> Run | None:
+    """Return a run that is executed, else the one touched last; None without runs."""
+    return next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
+
+
+def latest_run(
+    store: Store, wanted: Wanted = "started", *, part: str | None = None, newest: Run | None = None
+) -> Run | None:
     """Return the run that a command without a name is about; None without runs.
 
     A running one comes first, then the one touched last: the first that has what is `wanted`, else that has started.
-    With `part`, runs that have an action or a goal of that name are preferred.
+    With `part`, runs that have an action or a goal of that name are preferred. `newest` is `newest_run` if it is known.
     """
-    newest = next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
+    newest = newest or newest_run(store)
     if newest is None:
         return None
     # The other runs are read only if they have to be.
@@ -136,7 +144,7 @@ def latest_run(store: Store, wanted: Wanted = "started", *, part: str | None = N
     fitting = (run for run in ordered if RULES[wanted].fits(store, run))
     first = next(fitting, None)
     if first is None:
-        return newest if wanted == "started" else latest_run(store, part=part)
+        return newest if wanted == "started" else latest_run(store, part=part, newest=newest)
     if part is None or _contains(store, first, part):
         return first
     return next((run for run in fitting if _contains(store, run, part)), first)

@@ -27,6 +27,7 @@ from scaffold.views.store_reader import (
     find_report,
     find_run_if_any,
     latest_run,
+    newest_run,
     store_reader_if_any,
 )
 
@@ -117,7 +118,8 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 
 def _print_run(reader: StoreReader, run: Run) -> None:
-    meant = (latest_run(reader.store, wanted) for wanted in HINTED)
+    newest = newest_run(reader.store)
+    meant = (latest_run(reader.store, wanted, newest=newest) for wanted in HINTED)
     is_latest = all(each is not None and each.id == run.id for each in meant)
     page = find_report(Path.cwd(), run.id)
     click.echo(status_text(_read_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
