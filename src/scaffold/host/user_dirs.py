@@ -25,14 +25,11 @@ def user_dirs() -> UserDirs:
         root = Path(home).expanduser().absolute()
         return UserDirs(root / "config", root / "data", root / "cache")
     if sys.platform == "linux":  # short, and what it saves is a tenth of the time that `status` may take
-        return UserDirs(*(_xdg_folder(kind, default) / "scaffold" for kind, default in XDG_DEFAULTS.items()))
+        named = {kind: os.environ.get(f"XDG_{kind}_HOME", "") for kind in XDG_DEFAULTS}
+        # A relative path is invalid there, and is ignored.
+        valid = (path if path.startswith("/") else XDG_DEFAULTS[kind] for kind, path in named.items())
+        return UserDirs(*(Path(path).expanduser() / "scaffold" for path in valid))
     with importing():
         from platformdirs import PlatformDirs
     dirs = PlatformDirs("scaffold", appauthor=False)
     return UserDirs(dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path)
-
-
-def _xdg_folder(kind: str, default: str) -> Path:
-    # A relative path is invalid there, and is ignored.
-    named = os.environ.get(f"XDG_{kind}_HOME", "")
-    return Path(named if named.startswith("/") else default).expanduser()

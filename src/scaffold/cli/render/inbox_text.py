@@ -85,7 +85,8 @@ def _subject_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
         return
     for name, value in _call_arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
-        yield from _quoted_lines(value if isinstance(value, str) else _json_line(value), layout)
+        shown = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+        yield from _quoted_lines(shown, layout)
 
 
 def _call_arguments(text: str) -> Mapping[str, Any]:
@@ -94,10 +95,6 @@ def _call_arguments(text: str) -> Mapping[str, Any]:
     except (msgspec.DecodeError, UnicodeEncodeError):
         return {"args": text}
     return found if isinstance(found, dict) else {"args": text}
-
-
-def _json_line(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
 
 
 def _quoted_lines(text: str, layout: Layout) -> Iterator[str]:
