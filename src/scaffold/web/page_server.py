@@ -1,7 +1,9 @@
 """Listen, print the link, and serve until a signal ends it."""
 
 import logging
+import re
 import socket
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +25,8 @@ LOOPBACK = "127.0.0.1"
 GRACE_S = 1
 """What an answer under way has to end; streams end at once."""
 DEFAULT_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
+ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+PROXY_NAME = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.IGNORECASE)
 
 
 class ServeWish(Struct, frozen=True, kw_only=True):
@@ -52,6 +56,7 @@ async def serve_pages(
     """
     access = Access(may_act=not wish.read_only, password=read_password(dirs.config))
     require_protection(wish, has_password=access.password is not None)
+    _require_usable_names(wish)
     listening = _open_socket(wish.bind, wish.port)
     served_at = served_names(wish, listening.getsockname()[1])
     runs = UserRuns(cwd, environ)
@@ -94,18 +99,35 @@ def require_protection(wish: ServeWish, *, has_password: bool) -> None:
         )
 
 
+def _require_usable_names(wish: ServeWish) -> None:
+    """Raise UsageError, before a link is printed, for a certificate that cannot be used or a proxy that is no name."""
+    if wish.proxy is not None and not PROXY_NAME.fullmatch(wish.proxy):
+        raise UsageError(f"`{wish.proxy}` is not the name of a proxy", "Pass it as NAME or NAME:PORT.")
+    if wish.certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*wish.certificate)
+    except OSError as error:  # ssl.SSLError, too
+        what = f"the certificate {wish.certificate[0]} with this key cannot be used: {error.strerror or error}"
+        raise UsageError(what, "Pass two PEM files that belong together.") from error
+
+
 def served_names(wish: ServeWish, port: int) -> ServedAt:
     """Return the names under which the server answers on `port`."""
     scheme = "https" if wish.certificate or wish.proxy else "http"
-    names = {wish.bind} - {"0.0.0.0", "::"}  # noqa: S104 - these are no names
+    own, to_all = ip_address(wish.bind), wish.bind in ALL_ADDRESSES
     if wish.proxy is not None:
-        hosts = {wish.proxy}
+        hosts = {wish.proxy.removesuffix(":443")}
     else:
-        names |= {LOOPBACK, "localhost"} if ip_address(wish.bind).version == 4 else {"::1", "localhost"}
-        names |= set() if ip_address(wish.bind).is_loopback else {socket.gethostname(), socket.getfqdn()}
+        loopback = LOOPBACK if own.version == 4 else "::1"
+        # Only names that lead to this socket: the first of them is in the link.
+        names = {loopback if to_all else str(own)}
+        names |= {"localhost"} if loopback in names else set()
+        names |= set() if own.is_loopback else {socket.gethostname(), socket.getfqdn()}
         shown = [f"[{name}]" if ":" in name else name for name in names]
         hosts = {name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}" for name in shown}
-    return ServedAt(frozenset(host.lower() for host in hosts), scheme, f"scaffold_{port}")
+    answers = to_all and wish.proxy is None
+    return ServedAt(frozenset(host.lower() for host in hosts), scheme, f"scaffold_{port}", by_address=answers)
 
 
 def _open_socket(bind: str, port: int) -> socket.socket:

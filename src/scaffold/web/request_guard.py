@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 from hmac import compare_digest
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,6 +44,22 @@ class ServedAt(Struct, frozen=True):
     scheme: str
     cookie: str
     """Its name. Cookies know no ports: two servers on one machine need two names."""
+
+    by_address: bool = False
+    """Whether it also answers to the address that a connection reached: it listens on all of this machine."""
+
+    def reached_at(self, scope: Scope) -> "ServedAt":
+        """Return this with the address that the connection of a request was made to, if it answers to that.
+
+        An address cannot be pointed elsewhere, as a name can.
+        """
+        if not self.by_address or not scope.get("server"):
+            return self
+        address, port = ip_address(scope["server"][0]), scope["server"][1]
+        if isinstance(address, IPv6Address):
+            address = address.ipv4_mapped or address
+        shown = f"[{address}]" if address.version == 6 else f"{address}"
+        return replace(self, hosts=self.hosts | {f"{shown}:{port}", *([shown] if port == 443 else [])})
 
     @property
     def origins(self) -> frozenset[str]:
@@ -108,10 +126,11 @@ class Guard:
 
     def _check_sender(self, scope: Scope) -> None:
         # A page of another site can point its own name at this address (DNS rebinding): the name gives it away.
-        if _one_header(scope, b"host") not in self._at.hosts:
+        at = self._at.reached_at(scope)
+        if _one_header(scope, b"host") not in at.hosts:
             raise Refused(421, "this is not the name of this server", "Use the address that `scaffold serve` prints.")
         sent = [value for name, value in scope["headers"] if name == b"origin"]
-        if len(sent) > 1 or (sent and sent[0].decode("latin-1") not in self._at.origins):
+        if len(sent) > 1 or (sent and sent[0].decode("latin-1") not in at.origins):
             raise Refused(403, "requests of this origin are not served")
         site = _one_header(scope, b"sec-fetch-site")
         if scope["method"] not in READING and site not in {"", "same-origin", "none"}:

@@ -149,6 +149,11 @@ def test_others_reach_a_server_only_by_tls_and_with_a_password() -> None:
     assert "Secure" in behind.cookie_header("x")
     assert served_names(ServeWish(), 8765).hosts == {"127.0.0.1:8765", "localhost:8765"}
     assert served_names(ServeWish(bind="::1"), 8765).hosts == {"[::1]:8765", "localhost:8765"}
+    assert served_names(ServeWish(bind="127.0.0.2"), 8765).hosts == {"127.0.0.2:8765"}
+    everywhere = served_names(ServeWish(bind="0.0.0.0", certificate=pair), 8765)
+    reached = everywhere.reached_at({"server": ("192.0.2.7", 8765)})
+    assert reached.hosts - everywhere.hosts == {"192.0.2.7:8765"}
+    assert behind.reached_at({"server": ("192.0.2.7", 8765)}) == behind
 
 
 def test_the_script_of_others_is_the_one_that_was_looked_at(browser) -> None:
