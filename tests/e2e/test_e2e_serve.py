@@ -90,12 +90,17 @@ def test_a_run_is_steered_by_the_page_alone(scenario):
     in_background(scenario)
     run = scenario.status()["run"]["id"]
     with served(scenario) as server, chromium() as browser:
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         problems = []
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(server.link)
         page.wait_for_url(f"{server.address}/")
+        for _ in range(8):  # more than a browser has connections to one server
+            behind = page.context.new_page()
+            behind.add_init_script("Object.defineProperty(document, 'hidden', {value: true})")
+            behind.goto(f"{server.address}/inbox")
+        page.bring_to_front()
         page.goto(f"{server.address}/inbox")
         press_by_keyboard(page, "approve")
         page.get_by_text(re.compile(r"approval \w+ is approved")).wait_for()

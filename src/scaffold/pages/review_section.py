@@ -11,6 +11,7 @@ from scaffold.views.changes.change_text import NOT_RUN, comment_is_at, group_tit
 from scaffold.views.changes.comment_standing import CommentStanding
 from scaffold.views.changes.intents import IntentGroup, ReviewedHunk
 from scaffold.views.changes.reviewed_change import ReviewedChange
+from scaffold.views.lookalikes import mark_lookalikes
 
 MAX_HUNK_LINES = 400
 MAX_LINES = 5_000
@@ -89,7 +90,7 @@ class _ReviewWriter:
         cells = (
             element("td", f"{number}", class_="number"),
             element("td", NOT_RUN if missed else "", class_="mark"),
-            element("td", element("code", f"{line.sign}{line.text}"), class_="text"),
+            element("td", element("code", line.sign + mark_lookalikes(line.text)), class_="text"),
         )
         yield element("tr", *cells, id=f"{anchor}-{before}{number}", class_=KINDS[line.sign])
         for each in self._review.comments:

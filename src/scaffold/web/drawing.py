@@ -151,7 +151,7 @@ def _decision_nodes(entry: WaitingEntry, session: Session) -> Iterator[Node]:
     reason = labelled(element("input", id=f"reason-{entry.id}", name="reason", type="text"), "Reason (optional)")
     if set(entry.choices) == {ANY_TEXT}:
         if options := _offered_answers(entry):
-            offers = [button(each, name="answer", value=each) for each in options]
+            offers = [button(mark_lookalikes(each), name="answer", value=each) for each in options]
             yield form(f"/inbox/{entry.id}", session, *offers, label=f"Answers to {name}", hidden=hidden)
         words = labelled(element("textarea", id=f"answer-{entry.id}", name="answer", rows=3, required=""), "Answer")
         yield form(f"/inbox/{entry.id}", session, words, button("Answer"), label=f"Answer {name}", hidden=hidden)
@@ -165,7 +165,11 @@ def _decision_nodes(entry: WaitingEntry, session: Session) -> Iterator[Node]:
 def _offered_answers(entry: WaitingEntry) -> Sequence[str]:
     # What an agent offers is no limit: any other words answer it, too.
     offered = entry.item.detail.get("options") if entry.item else None
-    return [each for each in offered if isinstance(each, str)][:MAX_OFFERS] if isinstance(offered, list | tuple) else []
+    return (
+        [each for each in offered if isinstance(each, str) and each.strip()][:MAX_OFFERS]
+        if isinstance(offered, list | tuple)
+        else []
+    )
 
 
 def command_form(verb: str, run_id: str, session: Session) -> Element:

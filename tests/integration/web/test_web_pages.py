@@ -67,8 +67,14 @@ def test_a_form_decides_without_a_script(context, run, browser) -> None:
         assert {"action": "/inbox/ask", "method": "post", "aria-label": "Answer question ask"} in shown.elements("form")
         labels = {each["for"] for each in shown.elements("label")}
         assert {"answer-ask"} <= labels
-    buttons = [each.get("value") for each in Page(client.get("/inbox/fail").text).elements("button")]
-    assert buttons == ["retry", "fail"]
+    ask(context, run, "pick", "question", text="Which?", detail={"options": ["t\u0430n", " ", "", 5, "red"]})
+
+    def buttons(item: str) -> list[str | None]:
+        return [each.get("value") for each in Page(client.get(f"/inbox/{item}").text).elements("button")]
+
+    assert buttons("fail") == ["retry", "fail"]
+    assert buttons("pick") == ["t\u0430n", "red", None]
+    assert ">t\u0430[U+0430]n</button>" in client.get("/inbox/pick").text
     csrf = client.get("/api/session").json()["csrf"]
     sent = {"csrf": csrf, "hash": shown_hash(client, "ask"), "answer": "  blue \u0430  "}
     after = client.post("/inbox/ask", data=sent)

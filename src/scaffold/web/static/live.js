@@ -34,14 +34,32 @@
     if (!due) due = setTimeout(refresh, 300);
   };
 
-  const source = new EventSource(main().dataset.events);
-  source.addEventListener("changed", schedule);
-  source.addEventListener("open", () => {
-    note.textContent = "";
-  });
-  source.addEventListener("error", () => {
-    note.textContent = "Not connected: what is shown may be old.";
-  });
+  // A browser has six connections to a server: tabs in the background, or left, must not hold one each.
+  let source = null;
+  const follow = () => {
+    source = new EventSource(main().dataset.events);
+    source.addEventListener("changed", schedule);
+    source.addEventListener("open", () => {
+      note.textContent = "";
+    });
+    source.addEventListener("error", () => {
+      note.textContent = "Not connected: what is shown may be old.";
+    });
+  };
+  const rest = () => {
+    if (source) source.close();
+    source = null;
+  };
+  const seen = () => {
+    if (document.hidden) return rest();
+    if (source) return;
+    follow();
+    schedule();
+  };
+  document.addEventListener("visibilitychange", seen);
+  window.addEventListener("pagehide", rest);
+  window.addEventListener("pageshow", (event) => event.persisted && seen());
+  if (!document.hidden) follow();
   document.addEventListener("focusout", () => {
     if (waits) schedule();
   });
