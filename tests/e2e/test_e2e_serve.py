@@ -75,6 +75,7 @@ def test_programs_get_what_the_command_prints_and_others_get_nothing(scenario):
         opened.open(f"{one.address}/", timeout=PATIENCE_S).close()
         one.process.send_signal(signal.SIGTERM)
         assert ended(one.process)
+        assert [each.name for each in (data / "servers").iterdir()] == [f"{two.process.pid}.json"]
         two.process.send_signal(signal.SIGINT)
         assert ended(two.process)
         assert "Traceback" not in two.process.stderr.read()

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import signal
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,14 @@ async def serve_pages(
         )
         server = uvicorn.Server(config)
         [host, *_] = sorted(served_at.hosts)
+
+        def end(*_signal: object) -> None:
+            server.should_exit = True
+
+        # Else the server ends, and then dies of the signal: its address stays behind, and a command half done.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` makes a program ignore SIGHUP
+                signal.signal(number, end)
         with announced_address(dirs.data, f"{served_at.scheme}://{host}"):
             tell(f"{served_at.scheme}://{host}/?token={access.new_link(may_act=True)}")
             await server.serve(sockets=[listening])
