@@ -19,7 +19,7 @@ from scaffold.tui.key_table import AGENTS, INBOX, OUTPUT, TABS, Selection, help_
 from scaffold.tui.row_list import NO_CURSOR, Row, RowList
 from scaffold.tui.run_acts import Question, RunActs
 from scaffold.tui.run_feed import RunFeed, Shown, WatchedAgent
-from scaffold.tui.tab_rows import agents_rows, entry_page, head_line, inbox_rows, landing_rows, plan_rows, stats_rows
+from scaffold.tui.tab_rows import agents_rows, head_line, inbox_rows, landing_rows, plan_rows, stats_rows
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import TAB_CELLS, clip, wrap_text
@@ -213,11 +213,11 @@ class LiveApp(App[int]):
         self.notice = printable(text)
         self.draw()
 
-    def show_page(self, title: str, lines: Sequence[str]) -> None:
-        """Cover the tab with a text."""
+    def show_page(self, title: str, lines: Sequence[str], about: object) -> None:
+        """Cover the tab with a text about this: keys that decide are about what is read, wherever the cursor is."""
         if self.page is None:
             self._cursors[self.tab] = self.list.selected.key if self.list.selected else None
-        self.page = Page(title, lines, self.selection.about)
+        self.page = Page(title, lines, about)
         self.list.follow = False
         self.list.cursor = 0
         self.draw(key="0")
@@ -268,6 +268,8 @@ class LiveApp(App[int]):
         """Take a key while something is asked; return False for one that belongs to the text."""
         if key == "escape" or (question.agree is not None and key in {"n", "q"}):
             self._end_question()
+        elif key in {"down", "up", "pagedown", "pageup"}:
+            return self._move_cursor(key)  # what is asked about may be longer than the screen
         elif question.agree is None:
             return False
         elif key == "y":
@@ -351,15 +353,13 @@ class LiveApp(App[int]):
         self._watch_agent(WatchedAgent(action=self.selection.action_key))
 
     def _answer_entry(self) -> None:
-        entry, view = self.selection.entry, self.shown.view
-        if isinstance(entry, WaitingEntry):
+        if (entry := self.selection.entry) is not None:
             if self.page is None:
-                now = view.summary.at if view else entry.since
-                self.show_page(f"{entry.kind} {entry.id}", [*entry_page(entry, now)])
+                self.acts.show_request(entry)
             self.acts.answer(entry)
 
     def _show_help(self) -> None:
-        self.show_page("Help", help_lines(self.selection, self.tab))
+        self.show_page("Help", help_lines(self.selection, self.tab), self.selection.about)
 
     def _go_back(self) -> None:
         if self.page is not None:

@@ -46,8 +46,8 @@ class ActingScreen(Protocol):
         """Show a line."""
         ...
 
-    def show_page(self, title: str, lines: Sequence[str]) -> None:
-        """Show a text."""
+    def show_page(self, title: str, lines: Sequence[str], about: object) -> None:
+        """Show a text about this."""
         ...
 
     def begin(self, what: Coroutine[Any, Any, None]) -> None:
@@ -120,6 +120,10 @@ class RunActs:
                 self._do_line(command, *(("--why", why) if why.strip() else ()))
 
             self._screen.ask(Question(f"Reject {entry.id}: why? (the agent reads it; esc: do not)", decide))
+
+    def show_request(self, entry: WaitingEntry) -> None:
+        """Show all that a decision is about: of a change its diff by intent, and its checks."""
+        self._do_command("inbox", entry.id, page=True)
 
     def answer(self, entry: WaitingEntry) -> None:
         """Decide something that waits: by one of its words, or in any words."""
@@ -233,9 +237,10 @@ class RunActs:
     def _do_command(self, *words: str, page: bool = False, stdin: str = "") -> None:
         """Run a command; show what it says as a page if it is long, or if that is what it is for."""
         self._screen.tell(f"… {shlex.join(words)}")
-        self._screen.begin(self._run_command(words, page=page, stdin=stdin))
+        # What the page is about is settled now: the cursor may have moved when the command has ended.
+        self._screen.begin(self._run_command(words, self._screen.selection.about, page=page, stdin=stdin))
 
-    async def _run_command(self, words: Sequence[str], *, page: bool, stdin: str) -> None:
+    async def _run_command(self, words: Sequence[str], about: object, *, page: bool, stdin: str) -> None:
         starts = words[0] in STARTING
         flags = [flag for flag in IN_BACKGROUND if flag not in words] if starts else []
         argv = [words[0], *flags, *words[1:]]
@@ -251,7 +256,7 @@ class RunActs:
         lines = said.rstrip().splitlines() or ["done"]
         if page and len(lines) > 1:
             self._screen.tell("")
-            self._screen.show_page(f"scaffold {shlex.join(words)}", lines)
+            self._screen.show_page(f"scaffold {shlex.join(words)}", lines, about)
         else:
             # What came of it is said last.
             told = lines if len(lines) <= MAX_NOTICE_LINES else lines[1 - MAX_NOTICE_LINES :]

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-import msgspec
-
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action
 from scaffold.core.printable_text import count_of, printable
@@ -38,7 +36,6 @@ AGENT_MARKS: Mapping[str, str] = {"done": "completed", "waiting_approval": "bloc
 """The status with the same mark, for agent states that are not a status."""
 LANDED_SHOWN = 20
 MAX_PROVIDERS = 3
-BAR = "  │ "
 
 
 def agents_rows(shown: Shown, width: int) -> Sequence[Row]:
@@ -249,22 +246,6 @@ def head_line(shown: Shown, width: int) -> str:
     if width >= NARROW:
         parts.append(view.run.request)
     return " · ".join(printable(part) for part in parts)
-
-
-def entry_page(entry: WaitingEntry, now: datetime) -> Iterator[str]:
-    """Yield everything that a decision is about; words of an agent stand behind a bar, so none looks like ours."""
-    yield f"{entry.kind} {entry.id}: {printable(entry.who)}, {entry.age(now)}"
-    yield from _quote_text(entry.text)
-    for name, value in (entry.item.detail if entry.item else {}).items():
-        yield f"{printable(str(name))}:"
-        yield from _quote_text(value if isinstance(value, str) else msgspec.json.encode(value).decode())
-    yield f"does not go on without it: {printable(entry.holds_up)}"
-    yield "decide:"
-    yield from (f"  {printable(command)}" for command in entry.commands)
-
-
-def _quote_text(text: str) -> Iterator[str]:
-    yield from (f"{BAR}{line}" for line in mark_lookalikes(printable(text)).split("\n"))
 
 
 def entries_about(shown: Shown, action: Action) -> Sequence[WaitingEntry]:

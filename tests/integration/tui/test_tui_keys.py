@@ -1,5 +1,7 @@
 """Keys, pressed as a user does; a real program stands in for `scaffold` and repeats the command that it was given."""
 
+import asyncio
+import os
 from contextlib import asynccontextmanager
 
 from msgspec import structs
@@ -133,14 +135,31 @@ async def test_a_text_is_read_searched_and_left(tmp_path):
 
 
 async def test_a_decided_request_is_no_longer_shown(tmp_path):
-    """BX-25: whoever decides it elsewhere."""
-    async with pressing(tmp_path) as (app, pilot):
-        assert "│ scaffold approve everything" in await press(pilot, "n", "enter", "escape")
+    """BX-25: whoever decides it elsewhere. What `inbox` shows of it is all that a decision needs."""
+    async with pressing(tmp_path, argv=PAGE) as (app, pilot):
+        text = await press(pilot, "n", "enter")
+        assert "> ran inbox i7" in text
+        assert "Answer i7 with one of: approve, reject" in text
+        assert "> +added" in await press(pilot, "down")
+        await press(pilot, "escape")
         app.feed.shown = structs.replace(app.shown, waiting=app.shown.waiting[1:])
         await settle(pilot)
         text = screen_text(app)
         assert "[Inbox(2)]" in text
-        assert "approve everything" not in text
+        assert "+added" not in text
+
+
+async def test_a_decision_is_about_the_text_that_is_read(tmp_path):
+    """BX-25: also if the cursor moved while the text was made."""
+    os.mkfifo(tmp_path / "made")
+    async with pressing(tmp_path, argv=["sh", "-c", 'cat made; echo "$@"', "scaffold"]) as (app, pilot):
+        await press(pilot, "n")
+        await pilot.press("d", "j")
+        assert app.selection.entry.id == "i8"
+        await asyncio.to_thread((tmp_path / "made").write_text, "the diff of api\n")
+        await settle(pilot)
+        assert "> the diff of api" in screen_text(app)
+        assert app.selection.entry.id == "i7"
 
 
 async def test_what_a_failed_command_says_is_shown(tmp_path):
