@@ -77,7 +77,7 @@ class RowList(Widget, can_focus=True):
         row, is_cursor = self._row_at(y)
         width = self.size.width
         if row is None:
-            return Strip.blank(width)
+            return Strip.blank(width, Style())
         words = row.text.lstrip()
         head = f"{CURSOR if is_cursor else NO_CURSOR}{' ' * (len(row.text) - len(words))}"[:width]
         text = f"{head}{pad(words, width - len(head))}" if len(head) < width else head

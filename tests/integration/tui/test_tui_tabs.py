@@ -23,3 +23,13 @@ async def test_each_tab_fits_its_size(size, snapshot, tmp_path):
                 assert "\u202e" not in text
                 assert text == snapshot(name=tab)
                 await pilot.press("tab")
+
+
+async def test_without_colors_everything_is_drawn(monkeypatch, tmp_path):
+    """AL-25: `NO_COLOR` takes colors away, from empty lines, too, and nothing else."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with OwnProgram(tmp_path, ["false"]) as program:
+        app = live_app(a_shown(), program)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.pause(0.3)
+            assert "[Agents]" in screen_text(app)
