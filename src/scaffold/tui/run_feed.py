@@ -16,6 +16,7 @@ from scaffold.git.common_dir import find_common_dir
 from scaffold.host.contained_path import ContainedPath
 from scaffold.host.startup import importing
 from scaffold.run.projections import projection_places
+from scaffold.store.driver.location import existing_state_location
 from scaffold.views.journal_entries import entry_lines
 from scaffold.views.name_lookup import action_if_any
 from scaffold.views.run_view import RunView, read_run_view
@@ -75,6 +76,7 @@ class RunFeed:
         self._name = run_name
         self._stack = ExitStack()
         self._reader: StoreReader | None = None
+        self._opened: object = None
         self._run_id: RunId | None = None
         self._shown = Shown()
         self._seq = -1
@@ -120,6 +122,10 @@ class RunFeed:
         self._reader, self._seq = None, -1
 
     def _read_shown(self, watched: WatchedAgent | None, now: float) -> Shown:
+        if self._reader is not None and now - self._read_at >= self._stale_s and self._state_file() != self._opened:
+            # A purge removed it: what is open has no name any more, and stays as it was.
+            self._close_store()
+            self._run_id = None
         run = self._find_run()
         if self._reader is None or run is None:
             return self._shown if self._shown == Shown() else Shown()
@@ -139,6 +145,7 @@ class RunFeed:
     def _find_run(self) -> Run | None:
         if self._reader is None:
             notes: list[str] = []
+            self._opened = self._state_file()
             self._reader = self._stack.enter_context(store_reader_if_any(self._cwd, self._environ, show=notes.append))
         if self._reader is None:
             return None
@@ -148,6 +155,14 @@ class RunFeed:
         run = find_run(self._reader, self._name) if self._name else latest_run(store, "any")
         self._run_id = run.id if run else None
         return run
+
+    def _state_file(self) -> object:
+        """Return what names the state of the repository: another value once it is removed, or made anew."""
+        place = existing_state_location(find_common_dir(self._cwd), self._environ)
+        try:
+            return place.stat().st_ino if isinstance(place, Path) else place
+        except FileNotFoundError:
+            return None
 
     def _watch_agent(self, watched: WatchedAgent | None) -> None:
         self._watched = watched

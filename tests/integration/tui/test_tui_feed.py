@@ -53,6 +53,16 @@ def test_everything_is_read_only_when_something_happened(context, feed_of):
     assert feed.reads == 2
 
 
+def test_a_run_that_was_purged_is_no_longer_shown(context, feed_of):
+    """AL-25: the database that is still open has no name any more."""
+    feed = feed_of(stale_s=0.0)
+    make_run(context, PLAN)
+    assert feed.look(None).view is not None
+    database_path(context.repository.common_dir).unlink()
+    assert feed.look(None) == Shown()
+    assert feed.look(None) is None
+
+
 def test_reading_takes_a_share_of_a_core_whatever_a_plan_costs(context, feed_of):
     """AL-25: who reads for a tenth of a second does not look again for two."""
     feed = feed_of(cpu_share=1e-9)
