@@ -191,7 +191,7 @@ def approve_until(screen, pattern, *, seconds):
     """Approve what waits until this is shown."""
 
     def is_shown():
-        if re.search(r"\d wait for you", screen.text):
+        if re.search(r"\d waits? for you", screen.text):
             screen.send("n")
             screen.read_for(0.5)
             screen.send("a")

@@ -241,7 +241,7 @@ def head_line(shown: Shown, width: int) -> str:
     cost = format_cost(summary.spent.cost_usd) + (f" of {format_cost(limit)}" if limit is not None else "")
     status = summary.ending or summary.status
     parts = [f"{mark} {view.run.id} {status}", f"{done}/{len(view.actions)} done", cost]
-    parts += [f"{len(shown.waiting)} wait for you"] if shown.waiting else []
+    parts += [f"{len(shown.waiting)} {'waits' if len(shown.waiting) == 1 else 'wait'} for you"] if shown.waiting else []
     parts += [f"waits for {summary.waits_for}"] if summary.waits_for else []
     if width >= NARROW:
         parts.append(view.run.request)

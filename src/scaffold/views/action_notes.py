@@ -140,6 +140,8 @@ def _running_note(view: RunView, action: Action) -> str:
     if not attempts:
         return "has no attempt"
     last = attempts[-1]
+    if (place := view.places.get(last.id)) is not None and place.state == "approval":
+        return f"waits for your approval {place.detail}"
     again = f" again ({last.iteration + 1})" if last.iteration and last.phase == "executing" else ""
     if view.status == INTERRUPTED:
         return f"was {last.phase}{again}"

@@ -221,6 +221,8 @@ def _run_entry(reader: StoreAccess, run: Run) -> WaitingEntry | None:
         case Cancelled():
             return None
         case Paused(reason=reason) if not is_interrupted(run):
+            if reason.startswith(WAITS_FOR_HUMAN):  # a run whose items are open is not listed
+                reason = "nothing that it waited for is open any more"
             use = budget_use(reader.store, run)
             more = {"resume": f"scaffold resume {run.id} {use.more}"} if use.reached else resume
             return _about_run(reader, run, "paused", f"run {run.id} is paused: {reason}", more | cancel)

@@ -106,6 +106,7 @@ def test_a_run_that_its_questions_pause_is_not_listed_beside_them(context: RunCo
         context.store.inbox.decide(item.id, "answered", answer="one")
     (entry,) = read_waiting(reader_of(context), run)
     assert (entry.kind, entry.choices["resume"]) == ("paused", f"scaffold resume {run.id}")
+    assert entry.text == f"run {run.id} is paused: nothing that it waited for is open any more"
 
 
 def test_finished_work_waits_until_git_has_it_or_its_branch_is_gone(
