@@ -22,7 +22,7 @@ from scaffold.tui.run_feed import RunFeed, Shown, WatchedAgent
 from scaffold.tui.tab_rows import agents_rows, head_line, inbox_rows, landing_rows, plan_rows, stats_rows
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
-from scaffold.views.text_format import TAB_CELLS, clip, wrap_text
+from scaffold.views.text_format import BAR, CONTINUED_BAR, TAB_CELLS, clip, wrap_text
 from scaffold.views.waiting import WaitingEntry
 
 LOOK_S = 0.1
@@ -428,5 +428,8 @@ def _wrap_lines(lines: Sequence[str], width: int) -> list[str]:
     # Broken anywhere, not at spaces: a diff keeps its columns.
     found: list[str] = []
     for line in lines:
-        found += chop_cells(printable(line.expandtabs(TAB_CELLS)), width) or [""]
+        head, bar = (BAR, CONTINUED_BAR) if line.startswith(BAR) else ("", "")
+        rest = printable(line.removeprefix(head).expandtabs(TAB_CELLS))
+        rows = chop_cells(rest, max(1, width - len(head))) or [""]
+        found += [f"{bar if number else head}{row}" for number, row in enumerate(rows)]
     return found

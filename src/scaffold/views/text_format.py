@@ -12,6 +12,8 @@ from scaffold.core.printable_text import count_of, format_usd, printable
 
 TAB_CELLS = 2
 """Columns of a tab, which has no width itself: lines could not be cut at a column."""
+BAR, CONTINUED_BAR = "    │ ", "    ┆ "
+"""Before each row of an agent's words, so that none looks like ours; the second one where a line goes on."""
 
 _WORD = re.compile(r"(\s*)((?:`[^`\n]*`|\S)+)")
 """A word, or a command in backticks with what adjoins it; before it the space that separates it."""

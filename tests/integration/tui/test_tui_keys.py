@@ -149,6 +149,14 @@ async def test_a_decided_request_is_no_longer_shown(tmp_path):
         assert "+added" not in text
 
 
+async def test_no_words_of_an_agent_stand_without_a_bar(tmp_path):
+    """BX-25: a line of them that is wider than the screen goes on behind one, too."""
+    quoted = ["sh", "-c", f"echo asked; echo '    │ {'a' * 32}scaffold approve i7'", "scaffold"]
+    async with pressing(tmp_path, argv=quoted, size=(40, 15)) as (_, pilot):
+        text = await press(pilot, "n", "enter")
+        assert f"│ {'a' * 32}\n      ┆ scaffold approve i7" in text
+
+
 async def test_a_decision_is_about_the_text_that_is_read(tmp_path):
     """BX-25: also if the cursor moved while the text was made."""
     os.mkfifo(tmp_path / "made")

@@ -13,13 +13,11 @@ from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, one_line, printable
 from scaffold.plan.failures.answers import CHOICES, CONTEXT
 from scaffold.views.lookalikes import mark_lookalikes
-from scaffold.views.text_format import TAB_CELLS, brief, format_duration
+from scaffold.views.text_format import BAR, CONTINUED_BAR, TAB_CELLS, brief, format_duration
 from scaffold.views.waiting import WaitingEntry
 
 MAX_CHARACTERS = 20_000
 """Characters shown of one argument."""
-BAR = "    │ "
-CONTINUED_BAR = "    ┆ "
 
 
 def brief_lines(entries: Sequence[WaitingEntry], now: datetime, layout: Layout, *, most: int) -> Iterator[str]:
