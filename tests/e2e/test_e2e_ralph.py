@@ -61,6 +61,26 @@ def test_edits_can_be_accepted_from_the_beginning(scenario):
 
 
 @pytest.mark.slow
+def test_a_session_in_its_own_worktree_leaves_the_checkout_alone_and_keeps_what_it_made(scenario):
+    """BX-1: the work stays where it was made until its user takes it, by the command that is printed."""
+    model = replies(scenario, write("a.txt", "x"), "made")
+    done = scenario.scaffold("ralph", "go", "--worktree", "--yolo", "--model", model)
+    assert (done.returncode, done.stdout.strip()) == (0, "made")
+    (take,) = (line for line in done.stderr.splitlines() if "git apply" in line)
+    assert scenario.git("status", "--porcelain") == ""
+    subprocess.run(["sh", "-c", take], cwd=scenario.repo, check=True, capture_output=True)
+    assert (scenario.repo / "a.txt").read_text() == "x"
+    idle = scenario.scaffold("ralph", "go", "--worktree", "--model", replies(scenario, "nothing to do"))
+    assert idle.stderr.strip() == "nothing was changed: the worktree is removed"
+    assert scenario.git("worktree", "list").count("repo-") == 1
+    refused = scenario.scaffold("ralph", "-c", "go", "--worktree")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        64,
+        "error: a conversation goes on in its own folder",
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("ralph", "hi"), ("status",)])
 def test_a_missing_directory_is_reported_as_such(scenario, args):
     gone = scenario.home / "gone"

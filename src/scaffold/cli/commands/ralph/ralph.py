@@ -94,6 +94,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     effort: str | None = None
     plain: bool = False
     accept_edits: bool = False
+    worktree: bool = False
 
 
 class RalphCommand(click.Command):
@@ -143,6 +144,7 @@ class RalphCommand(click.Command):
 @click.option("--max-budget-usd", type=float, metavar="X", help="Start no request beyond this cost.")
 @click.option("--yolo", is_flag=True, help="Allow everything without asking; protected files stay protected.")
 @click.option("--accept-edits", is_flag=True, help="Change files in this folder without asking, in this session.")
+@click.option("--worktree", is_flag=True, help="Work in a new git worktree of the commit that is checked out.")
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
 @click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="The sandbox of the agent's commands.")
@@ -168,7 +170,7 @@ def ralph(**given: object) -> int:
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
     try:
-        return _start_session(flags)
+        return _start_in_worktree(flags) if flags.worktree else _start_session(flags)
     except ScaffoldError as error:
         if flags.output_format == "text":
             raise
@@ -177,6 +179,18 @@ def ralph(**given: object) -> int:
 
 
 ralph.params += update_options()
+
+
+def _start_in_worktree(flags: RalphFlags) -> int:
+    if flags.resume is not None or flags.resume_latest:
+        raise UsageError("a conversation goes on in its own folder", "Leave out --worktree, or start a new one.")
+    with importing():  # few sessions have one
+        from scaffold.cli.commands.ralph.session_worktree import SessionWorktree
+    place = run_async(SessionWorktree.create(flags.cwd))
+    try:
+        return _start_session(structs.replace(flags, cwd=place.folder(flags.cwd)))
+    finally:
+        click.echo(run_async(place.close()), err=True)  # commands are copied: no line is broken
 
 
 def _start_session(flags: RalphFlags) -> int:
