@@ -164,10 +164,15 @@ def _not_listed(selection: Selection) -> str:
     return "" if selection.about is not None or selection.is_page else "there is nothing to look at"
 
 
+def _off_pages(refusal: Refusal) -> Refusal:
+    """Return a refusal also where a text covers the tab: its reader presses space and k to scroll."""
+    return lambda selection: "esc closes this text first" if selection.is_page else refusal(selection)
+
+
 OF_ACTIONS = (AGENTS, OUTPUT, PLAN, LANDING, INBOX)
 KEYS: Sequence[KeyRow] = (
-    KeyRow("space", "pause/resume", "pause", refusal=_cannot_pause),
-    KeyRow("k", "kill", "kill", (AGENTS,), _cannot_kill),
+    KeyRow("space", "pause/resume", "pause", refusal=_off_pages(_cannot_pause)),
+    KeyRow("k", "kill", "kill", (AGENTS,), _off_pages(_cannot_kill)),
     KeyRow("enter", "look", "look", (AGENTS, PLAN, LANDING), _not_listed),
     KeyRow("enter", "answer", "answer", (INBOX,), _cannot_answer),
     KeyRow("a", "approve", "approve", OF_ACTIONS, _cannot_approve),

@@ -2,18 +2,20 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from rich.cells import chop_cells
 from textual import events
 from textual.app import App, ComposeResult
 from textual.widgets import Input, Static
 
 from scaffold.core.printable_text import printable
+from scaffold.host.startup import importing
 from scaffold.orchestrator.user_control.own_program import OwnProgram
 from scaffold.tui.key_table import AGENTS, INBOX, OUTPUT, TABS, Selection, help_lines, key_line, keys_of
 from scaffold.tui.row_list import NO_CURSOR, Row, RowList
@@ -26,6 +28,7 @@ from scaffold.views.text_format import BAR, CONTINUED_BAR, TAB_CELLS, clip, wrap
 from scaffold.views.waiting import WaitingEntry
 
 LOOK_S = 0.1
+ASK_GIT_S = 3.0
 ENDED_BY = 128
 """What an exit code adds to the number of a signal."""
 NOTICE_LINES = 3
@@ -80,6 +83,9 @@ class LiveApp(App[int]):
         super().__init__()
         self.theme = "ansi-dark"
         self.shown = Shown()
+        self._works: tuple[WaitingEntry, ...] = ()
+        self._taken = set[str]()
+        self._ask_git_at = 0.0
         self.tab = AGENTS
         self.page: Page | None = None
         self.question: Question | None = None
@@ -138,6 +144,8 @@ class LiveApp(App[int]):
         try:
             watched = self.watched if self.tab == OUTPUT else None
             found = await asyncio.get_running_loop().run_in_executor(self._reader, self.feed.look, watched)
+            if found is not None and any(each.work for each in found.waiting):
+                found = structs.replace(found, waiting=await self._without_taken(found.waiting))
         finally:
             self._is_reading = False
         if found is not None and not self.is_frozen:
@@ -149,6 +157,16 @@ class LiveApp(App[int]):
     def on_resize(self, _event: events.Resize) -> None:
         """Fit everything to the new size."""
         self.call_after_refresh(self.draw)
+
+    async def _without_taken(self, waiting: tuple[WaitingEntry, ...]) -> tuple[WaitingEntry, ...]:
+        """Leave out finished runs whose work git has; it is asked when others finish, and each few seconds."""
+        works = tuple(each for each in waiting if each.work is not None)
+        if works != self._works or time.monotonic() > self._ask_git_at:
+            with importing():  # most screens show no such run
+                from scaffold.views.changes.taken_work import without_taken
+            self._taken = {each.id for each in works} - {each.id for each in await without_taken(works)}
+            self._works, self._ask_git_at = works, time.monotonic() + ASK_GIT_S
+        return tuple(each for each in waiting if each.work is None or each.id not in self._taken)
 
     # What is shown
 

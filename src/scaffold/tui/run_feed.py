@@ -22,7 +22,8 @@ from scaffold.views.name_lookup import action_if_any
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import StoreReader, find_run, latest_run, store_reader_if_any
 from scaffold.views.text_format import local_time
-from scaffold.views.waiting import WaitingEntry, read_waiting
+from scaffold.views.waiting import WaitingEntry
+from scaffold.views.waiting_of_user import read_waiting_here
 
 CPU_SHARE = 0.04
 """Of a core: what reading may take on average, whatever the size of the plan."""
@@ -49,7 +50,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     view: RunView | None = None
     """None without a run."""
     waiting: tuple[WaitingEntry, ...] = ()
-    """What waits for the user in this repository, oldest first."""
+    """What waits for the user in this repository, oldest first; finished runs also if git has their work elsewhere."""
     trouble: str = ""
     """Why nothing newer can be read; empty while reading works."""
     output: tuple[str, ...] = ()
@@ -133,7 +134,7 @@ class RunFeed:
         if seq != self._seq or now - self._read_at >= self._stale_s or shown.trouble:
             self._seq, self._read_at = seq, now
             self.reads += 1
-            view, waiting = read_run_view(self._reader, run), read_waiting(self._reader)
+            view, waiting = read_run_view(self._reader, run), read_waiting_here(self._reader, self._reader.clock)
             shown = Shown(view=view, waiting=waiting, output=shown.output)
         if watched != self._watched:
             self._watch_agent(watched)

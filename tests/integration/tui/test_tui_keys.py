@@ -128,6 +128,7 @@ async def test_a_text_is_read_searched_and_left(tmp_path):
         text = await press(pilot, "d")
         assert "scaffold diff api --run run-1" in text
         assert "> ran diff api" in text
+        assert "space pause/resume: not now, esc closes this text first" in await press(pilot, "space")
         assert "> -removed" in await press(pilot, "slash", *"remov", "enter")
         assert "`nowhere` is not here" in await press(pilot, "slash", *"nowhere", "enter")
         assert app.selection.entry.id == "i7"
