@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import graphlay
 from msgspec import Struct
@@ -17,7 +17,8 @@ from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
 MAX_BOXES = 200
-"""With more actions, each is a square, in rows by level."""
+MAX_LINES = 500
+"""With more actions, or more lines, each action is a square, in rows by level: thousands of lines show nothing."""
 MAX_SQUARES = 4_000
 MAX_DEPTH = 12
 """Deeper actions are not drawn; their compound shows how many of its children are done."""
@@ -93,7 +94,7 @@ class PlanGraph:
         """Return the picture, with what it shows in words; None without actions."""
         if not self._actions:
             return None
-        if len(self._actions) > MAX_BOXES:
+        if len(self._actions) > MAX_BOXES or len(self._edges) > MAX_LINES:
             more = f"; the first {MAX_SQUARES:,}" if len(self._actions) > MAX_SQUARES else ""
             return self._plan_figure(self._square_map(), f"A square for each action, in the order of the plan{more}.")
         tops = [self._planned_box(action) for action in self._children.get(None, ())]
@@ -237,7 +238,7 @@ def layered_layout(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> G
         graph.node(width=size.width, height=size.height)
     for source, target in edges:
         graph.edge(source, target)
-    options = [{"direction": direction, "spacing": GAPS} for direction in ("topbottom", "leftright")]
+    options = [{"direction": direction, "spacing": GAPS, "effort": "fast"} for direction in ("topbottom", "leftright")]
     made = [_graph_layout(graphlay.layout(graph, options=each), sizes) for each in options]
     return min(made, key=lambda each: each.size.width)
 
@@ -247,8 +248,17 @@ def _graph_layout(made: graphlay.Layout, sizes: Sequence[Size]) -> GraphLayout:
     width, height = (made.bounds["max"][axis] - made.bounds["min"][axis] for axis in "xy")
     centers = [(node["center"]["x"] - left, node["center"]["y"] - top) for node in made.nodes]
     corners = tuple((x - size.width / 2, y - size.height / 2) for (x, y), size in zip(centers, sizes, strict=True))
-    lines = tuple(tuple((point["x"] - left, point["y"] - top) for point in edge["points"]) for edge in made.edges)
-    return GraphLayout(Size(width, height), corners, lines)
+    lines = (((point["x"] - left, point["y"] - top) for point in edge["points"]) for edge in made.edges)
+    return GraphLayout(Size(width, height), corners, tuple(tuple(_straighten_line(points)) for points in lines))
+
+
+def _straighten_line(points: Iterable[Point]) -> Iterator[Point]:
+    """Yield the corners of a line; each part becomes horizontal or vertical: graphlay's may lean by a pixel or two."""
+    last: Point | None = None
+    for x, y in points:
+        is_vertical = last is not None and abs(x - last[0]) < abs(y - last[1])
+        last = (x, y) if last is None else (last[0], y) if is_vertical else (x, last[1])
+        yield last
 
 
 def _arrow_path(before: Point, end: Point) -> str:
