@@ -9,7 +9,7 @@ from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.ports import NO_USAGE
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
-from scaffold.store.driver.gateway import BaseStore
+from scaffold.store.driver.gateway import BaseStore, TableGateway
 from scaffold.store.driver.schema import SchemaSource, open_connection
 from scaffold.store.driver.sqlite import SqliteDriver
 from scaffold.store.knowledge.tables import KnowledgeTables
@@ -20,7 +20,6 @@ from scaffold.store.user.conversations import Conversations, SeenFileVersions
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
 from scaffold.store.user.notification_outbox import Outbox
-from scaffold.store.user.repositories import Repositories
 from scaffold.store.user.second_reviewers import Reviewers
 from scaffold.store.user.subagents import Subagents
 from scaffold.store.user.trust_decisions import FolderTrusts, McpApprovals
@@ -31,11 +30,33 @@ SESSIONS = "sessions"
 IN_USE = """
 SELECT 'is using conversation ' || id AS activity, owner FROM conversation WHERE owner IS NOT NULL ORDER BY id
 """
+REMEMBER_REPOSITORY = """
+INSERT INTO repository (common_dir, root, used_at) VALUES (:common_dir, :root, :at)
+ON CONFLICT (common_dir) DO UPDATE SET root = excluded.root, used_at = excluded.used_at
+"""
+REPOSITORY_ROOTS = "SELECT root FROM repository ORDER BY used_at DESC, common_dir"
+FORGET_REPOSITORY = "DELETE FROM repository WHERE common_dir = :common_dir"
 
 
 def user_database(data: Path) -> Path:
     """Return the database's path in the user's data directory."""
     return data / "user.db"
+
+
+class Repositories(TableGateway):
+    """The repositories in which the user has had a run, by their git directory: worktrees count as one."""
+
+    def remember(self, common_dir: Path, root: Path) -> None:
+        """Store that the user works in this repository; `root` is the top folder of the checkout."""
+        self._connection.write(REMEMBER_REPOSITORY, common_dir=str(common_dir), root=str(root), at=self._now_text())
+
+    def roots(self) -> tuple[Path, ...]:
+        """Return the checkout of each repository, the one used last first; it may have been removed since."""
+        return tuple(Path(row["root"]) for row in self._connection.rows(REPOSITORY_ROOTS))
+
+    def forget(self, common_dir: Path) -> None:
+        """Remove a repository from the list."""
+        self._connection.write(FORGET_REPOSITORY, common_dir=str(common_dir))
 
 
 class UserStore(BaseStore):
