@@ -42,7 +42,7 @@ def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_
     assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
     assert scenario.scaffold("status").stdout.splitlines()[-1].split() == hint
     page = Page(report_of(scenario).read_text())
-    assert page.sections == ["next", "evidence", "plan", "timeline", "cost"]
+    assert page.sections == ["next", "evidence", "review", "plan", "timeline", "cost"]
     tip = scenario.git("rev-parse", run["session_branch"])[:8]
     for part in (f"grep -q model api.py exit 0 at {tip}", "1 passed", "scaffold land"):
         assert part in page.text

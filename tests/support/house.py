@@ -104,7 +104,7 @@ class House:
                 yield f"{room.path} ({room.lines}) -> {next(iter(users))}"
 
     def inlinable(self) -> Iterator[str]:
-        """Yield private functions of one or two lines that are named once beside their definition."""
+        """Yield private functions of one or two lines that one place calls; one that a table names has to be one."""
         for room in self.rooms:
             names = Counter(re.findall(r"\b_\w+", room.text))
             for node in room.functions:
@@ -112,7 +112,8 @@ class House:
                     continue
                 body = [each for each in node.body if not _is_text(each)]
                 length = sum((each.end_lineno or each.lineno) - each.lineno + 1 for each in body)
-                if names[node.name] == 2 and length <= SHORT_BODY:
+                called = len(re.findall(rf"\b{node.name}\(", room.text)) == 2
+                if names[node.name] == 2 and called and length <= SHORT_BODY:
                     yield f"{room.path}:{node.lineno} {node.name}"
 
 

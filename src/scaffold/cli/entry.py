@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, EntryPoint] = {
         ("scaffold status", "scaffold status --watch", "scaffold status RUN --json"),
     ),
     "live": EntryPoint(
-        "scaffold.cli.commands.live:live",
+        "scaffold.cli.commands.screens:live",
         "Show a run on the whole terminal, and steer it by keys.",
         ("scaffold live", "scaffold live RUN"),
     ),
@@ -282,7 +282,7 @@ COMMANDS: Mapping[str, EntryPoint] = {
         ("scaffold executors", "scaffold executors check claude"),
     ),
     "serve": EntryPoint(
-        "scaffold.cli.commands.serve:serve",
+        "scaffold.cli.commands.screens:serve",
         "Show all your runs in a browser: evidence, what waits for you, commands.",
         ("scaffold serve", "scaffold serve --port 8080 --read-only"),
     ),

@@ -11,7 +11,6 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.mcp.run_queries import opened_store
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items, send_message
-from scaffold.orchestrator.user_control.own_program import STOP_TIMEOUT_S, OwnProgram, ProgramFailed
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location

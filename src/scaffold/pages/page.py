@@ -81,14 +81,16 @@ def _own_words(schema: Any) -> Iterator[str]:
                 yield from _own_words(each)
 
 
-def report_page(content: RunContent, *, root: Path, clean: Callable[[str], str]) -> str:
+def report_page(
+    content: RunContent, review: PageReview | None = None, *, root: Path, clean: Callable[[str], str]
+) -> str:
     """Return the report of a run as one HTML page, which loads nothing and runs nothing.
 
     `root` is the repository's checkout; `clean` removes secrets from a text.
     """
     view = content.view
     command = element("code", f"scaffold open {view.run.id}")
-    header, contents, main = run_elements(content, root, inbox=inbox_section(view))
+    header, contents, main = run_elements(content, root, inbox=inbox_section(view), review=review)
     body = element(
         "body",
         element("a", "To the evidence", href="#evidence", class_="skip"),
@@ -108,7 +110,7 @@ def as_of(view: RunView) -> Element:
 
 
 def run_elements(
-    content: RunContent, root: Path, *, inbox: Node, first: Sequence[Node] = ()
+    content: RunContent, root: Path, *, inbox: Node, review: PageReview | None = None, first: Sequence[Node] = ()
 ) -> tuple[Element, Element, Sequence[Node]]:
     """Return a page's header, the list of its sections, and these: `first`, then `inbox`, then the run's own."""
     view, history = content.view, content.history

@@ -87,7 +87,7 @@ CHANGES = {
 """The same of commands that change something, or say why they do not."""
 DOCUMENTS = ("init", "service", "completion")
 """What they print is a file of another format, such as a plan or a unit of systemd."""
-ELSEWHERE = ("cancel", "open", "demo", "chat", "login", "logout", "mcp", "acp", "ralph")
+ELSEWHERE = ("cancel", "open", "demo", "chat", "login", "logout", "mcp", "acp", "ralph", "live", "serve")
 """Ends for good what the others show, starts programs or talks to a server: tried in tests of their own."""
 COPIED = re.compile(r"\s*(\$ |scaffold |git |ralph |create mode |--\S+ \S+$|\S+$|\w+: [{\[])")
 """A command, an option, a line of a plan, or a word such as a path may be wider than the terminal: it is copied."""
@@ -133,8 +133,8 @@ def wider(lines, columns):
 
 
 def told(lines):
-    """Return what lines say, without what differs from moment to moment."""
-    return TIME.sub("", "".join("".join(map(click.unstyle, lines)).split()))
+    """Return what lines say, without what differs from moment to moment, and the bars of lines that go on."""
+    return TIME.sub("", "".join("".join(map(click.unstyle, lines)).split())).replace("┆", "")
 
 
 @pytest.fixture

@@ -40,8 +40,15 @@ async def write_report(context: RunContext, run: Run) -> Path:
     redactor = context.redactor
     with importing():  # needed only at the end of a run
         from scaffold.pages.page import read_content, report_page
+        from scaffold.pages.review_section import PageReview
+    review = None
+    head = await resolve(context.git, run.session_ref)
+    if head is not None and head != run.base_sha:
+        found = await read_review(context.git, context.store, view, head)
+        change = cleaned_change(found.change, redactor.clean)
+        review = PageReview(change=change, comments=found.comments, rest=f"scaffold review {run.id}")
     content = read_content(context, view, redactor)
-    page = report_page(content, root=context.repository.root, clean=redactor.clean)
+    page = report_page(content, review, root=context.repository.root, clean=redactor.clean)
     preferred, other = (top / report_name(run.id) for top in context.projection_places)
     try:
         ignore_projections(context)

@@ -21,10 +21,10 @@ MAX_OUTPUT_BYTES = 4_000_000
 
 
 class OwnProgram:
-    """This program as a command, in one folder; closing it waits for the commands that were begun."""
+    """This program as a command; closing it waits for the commands that were begun."""
 
     def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
-        """`argv`: the program, without arguments."""
+        """`argv`: the program, without arguments; `cwd`: where commands run that are given no other folder."""
         self._cwd = cwd
         self._argv = tuple(argv)
         self._commands = asyncio.TaskGroup()
@@ -38,14 +38,14 @@ class OwnProgram:
         """Wait for the commands."""
         await self._commands.__aexit__(*error)  # type: ignore[arg-type] # the three values of any context
 
-    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
+    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float, *, cwd: Path | None = None) -> str:
         """Return the standard output of a command; raises ProgramFailed with its error."""
         with importing():  # a screen is shown before its first command
             from scaffold.host.process.command_runner import OutputCapture, run_command
         argv, environ = [*self._argv, *words], dict(os.environ)
         output = OutputCapture(limit_bytes=MAX_OUTPUT_BYTES)
         running = self._commands.create_task(
-            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=output)
+            run_command(argv, cwd=cwd or self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=output)
         )
         # A caller that goes away must not cut a command off: a run would be left half started.
         done = await asyncio.shield(running)

@@ -196,16 +196,16 @@ async def _review_run(context: RunContext, run: Run, options: ReviewOptions) -> 
     has_landed = last_landed(context.store, run) is not None
     head = await session_tip(context, run) if has_landed else run.base_sha
     found = await read_review(context.git, context.store, view, head)
-    asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
-    waiting = [(item, change) for item, change in asked if change is not None]
+    asked = [(each, read_waiting_change(context.store, each.item)) for each in view.summary.waiting]
+    waiting = [(entry, change) for entry, change in asked if change is not None]
     if options.as_json:
-        changes = [{"item": item.id, "text": item.text, **waiting_json(change)} for item, change in waiting]
+        changes = [{"item": entry.id, "text": entry.text, **waiting_json(change)} for entry, change in waiting]
         print_json({**review_json(view, found), "waiting": changes})
         return
     layout = layout_for(sys.stdout)
     if waiting:
-        who, now = view.requesters, context.clock.now()
-        texts = [item_text(item, who[item.id], now, layout, change_lines(change, layout)) for item, change in waiting]
+        at = view.summary.at
+        texts = [entry_text(entry, at, layout, change_lines(change, layout)) for entry, change in waiting]
         click.echo("\n\n".join([*texts, ""]))
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
     click.echo("\n".join(file_lines(found.change, layout)))

@@ -65,26 +65,11 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout, *, most_l
 
 
 def _two_lines(row: AgentRow, now: datetime, layout: Layout) -> Sequence[str]:
-    name, width, full = name_text(row), layout.columns - MARK_CELLS - 1, _time_in_full(row, now)
+    name, width, full = row.label, layout.columns - MARK_CELLS - 1, _time_in_full(row, now)
     ends = (f"{full} {_cost_text(row)}".rstrip(), full, _time_text(row, now, short, with_last=False))
     end = next((each for each in ends if cell_len(printable(name)) + len(each) <= width), ends[-1])
     first = pad(clip_middle(name, width - len(end)), width - len(end))
-    return f"{_row_mark(row)} {first} {end}", f"  {layout.cut(f'{_phase_label(row)} {doing_text(row)}', MARK_CELLS)}"
-
-
-def doing_text(row: AgentRow) -> str:
-    """Return the agent's current command; else what it waits for, and its last activity."""
-    if row.activity is not None:
-        return row.activity.work.text
-    act = row.last_activity.text if row.last_activity is not None else ""
-    return f"waits for {row.waits_on}{f'; {act}' if act else ''}" if row.waits_on else act
-
-
-def name_text(row: AgentRow) -> str:
-    """Return the agent's name: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
-    if row.role == ORCHESTRATOR:
-        return "run"
-    return f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
+    return f"{_row_mark(row)} {first} {end}", f"  {layout.cut(f'{_phase_label(row)} {row.doing}', MARK_CELLS)}"
 
 
 def row_subject(row: AgentRow) -> str:
