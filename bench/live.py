@@ -10,7 +10,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from fcntl import ioctl
 from pathlib import Path
 from signal import SIGTERM
@@ -134,6 +134,7 @@ class _Screen:
     def end(self) -> None:
         """End the command."""
         os.kill(self._pid, SIGTERM)
-        self.read_for(0.2)
+        with suppress(OSError):  # its side of the terminal is closed
+            self.read_for(0.2)
         os.waitpid(self._pid, 0)
         os.close(self._terminal)

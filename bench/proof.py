@@ -17,6 +17,7 @@ from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.fresh_checkout import recycle_worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
@@ -131,7 +132,7 @@ class ChangedRepository(Struct, frozen=True):
 
         async def clean_tree(commit: Commit) -> Tree:
             async with reprovision(ENVIRONMENT, self.place):
-                if not await worktree.recycle_worktree(tree.git, commit):
+                if not await recycle_worktree(tree.git, commit):
                     raise AssertionError(commit)
             return structs.replace(tree, commit=commit)
 

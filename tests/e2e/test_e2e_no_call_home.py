@@ -117,7 +117,7 @@ def test_a_run_and_what_is_remembered_contact_nobody(alone):
     assert_quiet(alone, seen, "repo/a")
 
 
-LASTING = ("--watch", "logs -f", "--http", "ralph login")
+LASTING = ("--watch", "logs -f", "--http", "ralph login", "scaffold serve")
 """Parts of examples that go on until somebody ends them."""
 ASKED = re.compile(r"lookup auth\.openai\.com")
 """What an example names by itself: a login at a provider."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+from scaffold.core.errors import StoreEmpty
 from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.driver.columns import TimeSource
@@ -37,19 +38,27 @@ def read_waiting_everywhere(
 
 def known_repositories(clock: TimeSource) -> tuple[Path, ...]:
     """Return a checkout of each repository in which the user has had a run, the one used last first."""
-    path = user_database(user_dirs().data)
-    if not path.exists():
+    if (user := _user_store_if_any(clock)) is None:
         return ()
-    with closing(UserStore.open(path, clock=clock, create=False)) as user:
+    with closing(user):
         return user.repositories.roots()
 
 
 def _memories(clock: TimeSource) -> tuple[WaitingEntry, ...]:
+    if (user := _user_store_if_any(clock)) is None:
+        return ()
+    with closing(user):
+        return tuple(map(_memory_entry, user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_MEMORIES)))
+
+
+def _user_store_if_any(clock: TimeSource) -> UserStore | None:
     path = user_database(user_dirs().data)
     if not path.exists():
-        return ()
-    with closing(UserStore.open(path, clock=clock, create=False)) as user:
-        return tuple(map(_memory_entry, user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_MEMORIES)))
+        return None
+    try:
+        return UserStore.open(path, clock=clock, create=False)
+    except StoreEmpty:  # another process makes it at this moment
+        return None
 
 
 def _oldest_first(*entries: WaitingEntry) -> tuple[WaitingEntry, ...]:
